@@ -5,10 +5,13 @@ PYTHON ?= python3
 # After changing it: make clean.
 TORCH ?= torch==2.13.0
 
-# Where tolerances are: what must hold whatever instructions a processor has; and of these what adds up in parallel.
-NUMERICS := $(addprefix tests/,parity properties unit/analysis unit/decoding unit/model unit/tasks \
-	unit/tracing unit/training unit/views unit/weights)
-THREADED := $(addprefix tests/,parity unit/decoding unit/model unit/tracing)
+# What must hold whatever instructions a processor has: the test files that have a tolerance; and of these what adds up
+# in parallel.
+TOLERANCE := approx\(|allclose\(|assert_close\(|isclose\(|tests\.rounding|[ar]tol=
+with_tolerance = $(shell grep -rlE --include='test_*.py' '$(TOLERANCE)' $(1) | xargs grep -LE '^pytestmark.*foreign' | sort)
+NUMERICS = $(call with_tolerance,$(addprefix tests/,parity properties unit/analysis unit/decoding unit/model unit/tasks \
+	unit/tracing unit/training unit/views unit/weights))
+THREADED = $(call with_tolerance,$(addprefix tests/,parity unit/decoding unit/model unit/tracing))
 # Names every version with its SHA-256 sums, and nothing else is installed: make test LOCK=requirements/ci.txt
 LOCK ?=
 # What the tests run exported models in, under Node.
@@ -24,7 +27,7 @@ PIP := $(BIN)/python -m pip install -qq --disable-pip-version-check
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo test numerics slow foreign browser docs viewer check lint types format bench clean
+.PHONY: help install demo test numerics slow foreign browser course notebooks docs dist viewer check lint types format bench clean
 .DELETE_ON_ERROR:
 
 help:  ## show this list
@@ -52,9 +55,18 @@ foreign: $(VENV)/.foreign  ## run the tests that compare with other people's lib
 browser: $(VENV)/.browser  ## run the tests of the viewer in Chromium
 	$(BIN)/python -m pytest -n auto --dist loadfile -m browser
 
+course: $(VENV)/.dev  ## run all lessons of the course, the long trainings included
+	$(BIN)/python docs/lessons.py
+
+notebooks: $(VENV)/.docs  ## write the lessons as notebooks into build/notebooks
+	$(BIN)/python docs/lessons.py notebooks
+
 docs: $(VENV)/.docs  ## build the documentation as a site into build/site
 	$(BIN)/sphinx-build -M html . build/site -c docs --fail-on-warning --quiet
 	@echo "open build/site/html/index.html"
+
+dist: $(VENV)/.dist  ## build sdist, wheel and SBOM into dist, and check them
+	$(BIN)/python packaging/make_dist.py
 
 viewer:  ## minify the viewer's sources into the package (esbuild)
 	@command -v esbuild >/dev/null || { echo "error: esbuild is missing (Debian: apt-get install esbuild)" >&2; exit 1; }
@@ -62,9 +74,10 @@ viewer:  ## minify the viewer's sources into the package (esbuild)
 
 check: lint types test  ## all that must pass before a change: format, lint, types, tests
 
-lint: $(VENV)/.dev  ## check format and style
+lint: $(VENV)/.dev  ## check format, style, names, messages and imports
 	$(BIN)/ruff format --check
 	$(BIN)/ruff check
+	$(BIN)/python tests/project/lint.py
 
 types: $(VENV)/.types  ## check the types, as mypy and pyright read them
 	$(BIN)/mypy
@@ -105,7 +118,7 @@ $(VENV)/.types: $(VENV)/.dev
 $(VENV)/.foreign: $(VENV)/.dev
 	@echo "installing other people's libraries into $(VENV)"
 	@# Most of their modules are never imported, and the others are compiled then.
-	@$(PIP) --no-compile --editable ".[hf,verify,ct2,onnx,zst,parquet,ray,langid,opusfilter,tensorboard,trackio,mlflow]" --group foreign
+	@$(PIP) --no-compile --editable ".[hf,verify,ct2,fast,onnx,zst,parquet,ray,langid,tensorboard,mcp]" --group foreign
 	@command -v npm >/dev/null || { echo "error: npm is missing (Debian: apt-get install nodejs npm)" >&2; exit 1; }
 	@npm install --silent --no-audit --no-fund --ignore-scripts --prefix $(VENV)/js $(TRANSFORMERS_JS)
 	@touch $@
@@ -125,4 +138,9 @@ $(VENV)/.bench: $(VENV)/.dev
 $(VENV)/.docs: $(VENV)/.core
 	@echo "installing what builds the site into $(VENV)"
 	@$(PIP) --group docs
+	@touch $@
+
+$(VENV)/.dist: $(VENV)/.core
+	@echo "installing what builds distributions into $(VENV)"
+	@$(PIP) --group dist
 	@touch $@

@@ -21,7 +21,7 @@ from typing import Any
 
 import torch
 from memory import held
-from report import circumstances, positive, print_json, seconds, spread
+from report import circumstances, positive, print_json, summarize_times, time_call
 from torch import Tensor
 
 from pellucid.model.attention import attention
@@ -102,11 +102,11 @@ def measure(case: Case, time_given: float) -> dict[str, Any]:
     end = time.perf_counter() + time_given
     while time.perf_counter() < end or len(times["fused"]) < 5:
         for name, run in runners.items():
-            times[name].append(1000 * seconds(run))
+            times[name].append(1000 * time_call(run))
     medians = {name: statistics.median(values) for name, values in times.items()}
     ratio = medians["fused"] / medians["explicit"]
     print(f"{case}  {medians['explicit']:8.3f}  {medians['fused']:8.3f}  {ratio:6.2f}", file=sys.stderr)
-    spreads = {f"{name}_ms": spread(values) for name, values in times.items()}
+    spreads = {f"{name}_ms": summarize_times(values) for name, values in times.items()}
     return asdict(case) | spreads | {"explicit_times_as_fast": round(ratio, 3)} | memory(case)
 
 

@@ -33,19 +33,19 @@ from multi30k_results import TEXTS, languages
 from report import circumstances, positive, print_json, refusals_in_words
 
 from pellucid.analysis.contributions import source_contributions
-from pellucid.analysis.flow import rollout
+from pellucid.analysis.flow import compute_rollout
 from pellucid.analysis.gradients import gradients
 from pellucid.analysis.occlusion import occlusion
 from pellucid.analysis.replay import Replay
-from pellucid.analysis.weights import all_weights, words_of
+from pellucid.analysis.weights import all_weights, group_tokens_by_word
 from pellucid.config import DataConfig
 from pellucid.data.dates import split_dates
 from pellucid.data.lines import read_lines
-from pellucid.data.locate import locate
+from pellucid.data.locate import resolve_paths
 from pellucid.demo import HELD_OUT, PAIRS, SEED
 from pellucid.errors import DataError
-from pellucid.evaluation.scores import middle
-from pellucid.run.folder import stored_recipe
+from pellucid.evaluation.scores import compute_interval
+from pellucid.run.folder import read_stored_recipe
 from pellucid.tasks.translator import Translator
 from pellucid.tracing.trace import Trace
 
@@ -93,7 +93,7 @@ def methods_of(translator: Translator, case: Case) -> dict[str, Floats]:
     hidden = occlusion(replay, case.units)  # (T, units)
     return {
         "attention, mean": merged(case, all_weights(trace["cross"]).mean(axis=(0, 1))),
-        "rollout": merged(case, rollout(trace)["cross"][-1]),
+        "rollout": merged(case, compute_rollout(trace)["cross"][-1]),
         "occlusion": np.stack([hidden[places].mean(axis=0) for places in case.rows]),
         "gradient x input": merged(case, gradient),
         "gradient x input, absolute": merged(case, gradient, absolute=True),
@@ -109,7 +109,7 @@ def hits(case: Case, values: Floats) -> tuple[int, int]:
     return sum(int(values[row].argmax()) in case.right[row] for row in asked), len(asked)
 
 
-def compared(translator: Translator, cases: Sequence[Case], say: Callable[[str], object]) -> dict[str, Any]:
+def compared(translator: Translator, cases: Sequence[Case], log_line: Callable[[str], object]) -> dict[str, Any]:
     """Each method's share of right answers on the second half of the cases; the head is that of the first half."""
     half = len(cases) // 2
     chosen: Counter[str] = Counter()
@@ -121,17 +121,17 @@ def compared(translator: Translator, cases: Sequence[Case], say: Callable[[str],
         values = {"best head": heads_of(case)[best], **methods_of(translator, case)}
         counts.append({name: hits(case, found) for name, found in values.items()})
         if number % 50 == 0:
-            say(f"{number} of {len(cases) - half}")
+            log_line(f"{number} of {len(cases) - half}")
     even = [1 / len(counts)] * len(counts)
     draws = np.random.default_rng(1).multinomial(len(counts), even, RESAMPLES)
     methods = {}
     for name in counts[0]:
         right, asked = np.array([found[name] for found in counts], np.float64).T
-        low, high = middle((draws @ right) / np.maximum(draws @ asked, 1))
+        low, high = compute_interval((draws @ right) / np.maximum(draws @ asked, 1))
         share = float(right.sum() / max(asked.sum(), 1))
         methods[name] = {"right": round(share, 4), "low": round(low, 4), "high": round(high, 4), "of": int(asked.sum())}
-        say(f"{name:<32}{share:.3f} [{low:.3f}, {high:.3f}]")
-    say(f"best head: {best}")
+        log_line(f"{name:<32}{share:.3f} [{low:.3f}, {high:.3f}]")
+    log_line(f"best head: {best}")
     return {"choosing": half, "scoring": len(counts), "best_head": best, "methods": methods}
 
 
@@ -151,7 +151,7 @@ def dates(translator: Translator, count: int) -> list[Case]:
 def multi30k(translator: Translator, sides: tuple[str, str], data_dir: str | None, count: int) -> list[Case]:
     """Sentences of the test set, in words, with the links of IBM model 1 between them and what the model writes."""
     train, test = (
-        locate(DataConfig(src=f"multi30k/{name}.{sides[0]}.gz", tgt=f"multi30k/{name}.{sides[1]}.gz"), data_dir)
+        resolve_paths(DataConfig(src=f"multi30k/{name}.{sides[0]}.gz", tgt=f"multi30k/{name}.{sides[1]}.gz"), data_dir)
         for name in ("train", TEXTS[0])
     )
     source, target = ([words(line) for line in read_lines(str(file))] for file in (train.src, train.tgt))
@@ -159,12 +159,13 @@ def multi30k(translator: Translator, sides: tuple[str, str], data_dir: str | Non
     cases = []
     for line in list(read_lines(str(test.src)))[:count]:
         trace = translator.trace(line, beam_size=1)
-        units, rows = ([g for g in words_of(trace.sequences[side]) if not trace.sequences[side][g[0]].special]
+        units, rows = ([g for g in group_tokens_by_word(trace.sequences[side])
+            if not trace.sequences[side][g[0]].special]
                        for side in ("src", "out"))  # fmt: skip
         if not (units and rows):
             continue  # nothing was written
         src, out = (
-            ["".join(trace.sequences[side][place].written for place in group).strip().lower() for group in groups]
+            ["".join(trace.sequences[side][place].text_in_word for place in group).strip().lower() for group in groups]
             for side, groups in (("src", units), ("out", rows))
         )
         links = model.of(src, out)
@@ -248,7 +249,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     if args.sentences < 2:
         parser.error("argument --sentences: 1 is too few: one half chooses the head, the other is scored")
 
-    def say(text: str) -> None:
+    def log_line(text: str) -> None:
         print(text, file=sys.stderr)
 
     found = []
@@ -257,11 +258,11 @@ def main(argv: Sequence[str] | None = None) -> int:
         if task == "dates":
             cases = dates(translator, args.sentences)
         else:
-            cases = multi30k(translator, languages(stored_recipe(Path(run))), args.data_dir, args.sentences)
+            cases = multi30k(translator, languages(read_stored_recipe(Path(run))), args.data_dir, args.sentences)
         if len(cases) < 2:
             raise DataError(f"`{run}` writes nothing to explain", "train it for longer")
-        say(f"{task}, {Path(run).name}")
-        found.append({"task": task, "run": Path(run).name, **compared(translator, cases, say)})
+        log_line(f"{task}, {Path(run).name}")
+        found.append({"task": task, "run": Path(run).name, **compared(translator, cases, log_line)})
     print_json({**circumstances(__file__, argv), "steps": STEPS, "rounds_of_em": ROUNDS, "found": found})
     return 0
 

@@ -28,7 +28,7 @@ from pellucid.planning.duration import parse_duration
 
 WAYS: dict[str, tuple[str, ...]] = {
     "beam": (), "noise": ("--noise",), "sample": ("--sample",), "top10": ("--sample", "--top-k", "10"),
-    "copies": ("--copies",), "untagged": ("--tag", ""),
+    "copies": ("--add-copies",), "untagged": ("--tag", ""),
 }  # fmt: skip
 HELD_OUT = {"validation": "multi30k/val", "test": "multi30k/test_2016_flickr"}
 
@@ -131,9 +131,9 @@ def mixed(pairs: Sequence[Path]) -> list[object]:
     recipe = pairs[0] / "recipe.toml"
     data = tomllib.loads(recipe.read_text(encoding="utf-8"))["data"]
     corpora = [(data["src"][0], data["tgt"][0]), *((each / "train.src", each / "train.tgt") for each in pairs)]
-    weights = [min(10.0, data["weights"][0] * len(pairs)), *(1.0 for _ in pairs)]
+    weights = [min(10.0, data["corpus_weights"][0] * len(pairs)), *(1.0 for _ in pairs)]
     texts = [word for src, tgt in corpora for word in ("--src", src, "--tgt", tgt)]
-    return [recipe, *texts, "--set", f"data.weights={weights}"]
+    return [recipe, *texts, "--set", f"data.corpus_weights={weights}"]
 
 
 def scored(run: Path, place: Path, source: str = "de", reference: str = "en") -> dict[str, Any]:

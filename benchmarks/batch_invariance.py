@@ -28,7 +28,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--input", required=True)
     options = parser.parse_args(argv)
     keep_freed_memory()
-    translator, lines = Translator.load(options.model), list(read_lines(options.input))
+    translator, lines = Translator.load(options.model, engine="torch"), list(read_lines(options.input))
     found = {}
     for beam_size in (1, 5):
         alone = translator.translate(lines, beam_size=beam_size, batch_tokens=1)

@@ -34,12 +34,12 @@ from report import circumstances, positive, print_json, refusals_in_words
 
 from pellucid import read_lines
 from pellucid.data.dates import split_dates, write_parallel
-from pellucid.streams.shards import OWN
+from pellucid.streams.folder_files import OWN
 
 SETTINGS = {
     "data.tokenizer": "characters", "model.d_model": 32, "model.d_ff": 64, "model.num_heads": 2,
     "model.num_encoder_layers": 1, "model.num_decoder_layers": 1, "train.steps": 300, "train.batch_tokens": 2000,
-    "train.warmup_steps": 30, "train.learning_rate": 5e-3, "train.validate_every": 300, "train.validate_decode": 10,
+    "train.warmup_steps": 30, "train.learning_rate": 5e-3, "train.validate_every": 300, "train.decode_and_evaluate": 10,
 }  # fmt: skip
 OPTIONS = ("--beam-size", "1", "--max-length", "16", "--device", "cpu", "--threads", "1")
 POLL = 0.02

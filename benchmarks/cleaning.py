@@ -5,7 +5,7 @@
 Multi30k's English stands on the source side; its German on the target side, or the English put letter by letter, word
 by word, into another script: Cyrillic, Greek, Arabic, Hangul, Han and Kana, whose lines so have the lengths, numbers
 and punctuation of real ones. What is named in it as it is, is counted and left out. Into the rest --each faults of
-every kind are planted; `pellucid clean` takes them out. A row a script and kind: planted, found under its name, taken
+every kind are planted; `pellucid clean` removes them. A row a script and kind: planted, found under its name, taken
 out under any, and how many of those that were named so had the fault (precision); a row a script: clean pairs that were
 named. Then `pellucid doctor` looks at Multi30k as it is: the levels of its checks. --synthetic N cleans N made-up pairs
 besides, and tells pairs a second and the memory. Without --data-dir the words are made up, too. JSON goes to standard
@@ -30,7 +30,7 @@ from report import circumstances, positive, print_json, refusals_in_words
 
 from pellucid.config import DataConfig
 from pellucid.data.cleaning import clean
-from pellucid.data.doctor import doctor
+from pellucid.data.doctor import check_corpus
 from pellucid.data.lines import read_pairs
 
 Pair = tuple[str, str]
@@ -158,7 +158,7 @@ KINDS: Mapping[str, tuple[str, Callable[[Context], Made]]] = {
     "bytes that are not UTF-8": ("utf8", lambda c: (c.source, c.target.encode() + b" \xe9\xff")),
     "UTF-8 read as Latin-1": ("mojibake", mojibake),
     "a lost character": ("lost", lambda c: (c.source, c.within(c.target, "\ufffd"))),
-    "a control character": ("control", lambda c: (c.within(c.source, "\x0b"), c.target)),
+    "a control character": ("control", lambda c: (c.within(c.source, "\x1b"), c.target)),
     "no source": ("empty", lambda c: ("", c.target)),
     "no target": ("empty", lambda c: (c.source, " \t")),
     "a page in a line": ("too_long", too_long),
@@ -220,7 +220,7 @@ def found_in(planted: Planted) -> tuple[dict[int, str], Counter[str]]:
     """Returns the rule that took out each line, and how many pairs are named by each rule."""
     with tempfile.TemporaryDirectory() as name:
         report = Path(name) / "report.tsv"
-        cleaned = clean(planted.write(Path(name)), None, report=report)
+        cleaned = clean(planted.write(Path(name)), None, report=report, repair=False)
         rows = [line.split("\t") for line in report.read_text(encoding="utf-8").split("\n")[1:-1]]
     return {int(row[1]): row[2] for row in rows}, Counter({str(rule): n for rule, n in cleaned.counts.items()})
 
@@ -278,7 +278,7 @@ def levels(data_dir: Path, language: str) -> dict[str, Any]:
     folder = data_dir / "multi30k"
     src, tgt = (str(folder / f"train.{code}.gz") for code in ("en", language))
     valid, test = (str(folder / f"{name}.en.gz") for name in ("val", "test_2016_flickr"))
-    checks = doctor(
+    checks = check_corpus(
         src=src, tgt=tgt, valid_src=valid, valid_tgt=str(folder / f"val.{language}.gz"),
         test_src=test, test_tgt=str(folder / f"test_2016_flickr.{language}.gz"),
     )  # fmt: skip

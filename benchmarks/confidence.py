@@ -11,9 +11,11 @@ the model's own probabilities, too.
 
 Planted, by seed 1: a loop is a translation in which a run of one to five words stands three to eight times more; a copy
 is the source in place of its translation; half a copy ends in the source's second half; a mismatch is the translation,
-or the reference, of another line. Each kind's score is that of its guard: words that repeat, the share of words copied,
-the log-probability a token with the minus sign. The negatives are the same lines with nothing planted. "flagged" is the
-share that carries the kind's flag at its threshold, "clean_flagged" that of the clean lines.
+or the reference, of another line; a dropped clause is a third of the words of a translation, deleted from lines of nine
+words or more. Each kind's score is that of its guard: words that repeat, the share of words copied, the log-probability
+a token with the minus sign, the share of the source's words without attention. The negatives are the same lines with
+nothing planted. "flagged" is the share that carries the kind's flag at its threshold, "clean_flagged" that of the clean
+lines.
 """
 
 import argparse
@@ -30,8 +32,10 @@ from pellucid.data.lines import read_pairs
 from pellucid.errors import ConfigError
 from pellucid.evaluation.calibration import Floats, area_under_curve, calibration_error
 from pellucid.process import keep_freed_memory
-from pellucid.tasks.calibrating import LabelledWords, calibrate, label_words
-from pellucid.tasks.guards import beyond_source, copied, flags_of
+from pellucid.tasks.coverage import find_coverage_flag, find_uncovered
+from pellucid.tasks.fit_calibration import LabelledWords, calibrate, label_words
+from pellucid.tasks.quality_flags import beyond_source, find_flags, measure_copying
+from pellucid.tasks.translation import Sentence, Translation
 from pellucid.tasks.translator import Translator
 
 Pairs = list[tuple[str, str]]
@@ -72,6 +76,27 @@ def deranged(count: int, draw: random.Random) -> list[int]:
     return [following[number] for number in range(count)]
 
 
+def dropped(line: str, draw: random.Random) -> str:
+    """The line without a run of a third of its words; empty if it has too few."""
+    words = line.split()
+    size = max(3, len(words) // 3)
+    start = draw.randint(1, max(1, len(words) - size))
+    return " ".join([*words[:start], *words[start + size :]]) if len(words) >= 3 * 3 else ""
+
+
+def measure_coverage(translator: Translator, sources: Sequence[str], lines: Sequence[str]) -> list[tuple[float, bool]]:
+    """The share of the words of each source without attention, and True if the line is flagged."""
+    found, decode = [], translator.configure()
+    for source, line in zip(sources, lines, strict=True):
+        ((src,), (tgt,)) = translator.segmenter.encode_pairs([source], [line])
+        whole = Translation(line, 0.0, [], sentences=[Sentence(source, line, 0.0, len(src), [(src, tgt)])])
+        alignment = translator.aligner.align(source, whole, decode)
+        words = sum(any(map(str.isalnum, source[a:b])) for part in alignment.parts for a, b in part.sources)
+        share = len(find_uncovered(source, line, alignment)) / max(1, words)
+        found.append((share, find_coverage_flag(source, line, alignment) is not None))
+    return found
+
+
 def planted(translator: Translator, pairs: Pairs, outputs: Sequence[str]) -> dict[str, dict[str, float]]:
     """The guards on faults that were planted, and on the lines without them."""
     draw = random.Random(1)
@@ -84,25 +109,38 @@ def planted(translator: Translator, pairs: Pairs, outputs: Sequence[str]) -> dic
         for texts in (lines, outputs):
             both = list(zip(sources, texts, strict=True))
             scores.append([score(*pair) for pair in both])
-            flags = [flags_of(*pair, (1, 1), None, translator.calibration) for pair in both]
+            flags = [find_flags(*pair, (1, 1), None, translator.calibration) for pair in both]
             flagged.append(np.mean([any(flag.name == name for flag in of_pair) for of_pair in flags]))
         return {"auroc": area_under_curve(*scores), "flagged": float(flagged[0]), "clean_flagged": float(flagged[1])}
 
     def mismatched(texts: Sequence[str]) -> dict[str, float]:
         scores, flagged = [], []
         for lines in ([texts[number] for number in other], texts):
-            found = [scored.confidence for scored in translator.scored(sources, lines, confidence=True)]
+            found = [scored.confidence for scored in translator.score_sequences(sources, lines, confidence=True)]
             scores.append([-one.log_probability for one in found if one and one.log_probability is not None])
             flags = [one.flags if one else [] for one in found]
             flagged.append(float(np.mean([any(flag.name == "mismatch" for flag in of_pair) for of_pair in flags])))
         return {"auroc": area_under_curve(*scores), "flagged": flagged[0], "clean_flagged": flagged[1]}
 
+    def incomplete() -> dict[str, float]:
+        lines = [(source, line) for source, line in zip(sources, outputs, strict=True) if len(line.split()) >= 3 * 3]
+        both = [
+            measure_coverage(translator, [s for s, _ in lines], [cut(line) for _, line in lines])
+            for cut in (lambda line: dropped(line, draw), lambda line: line)
+        ]
+        flagged = [float(np.mean([flag for _, flag in rows])) for rows in both]
+        scores = ([share for share, _ in rows] for rows in both)
+        return {"auroc": area_under_curve(*scores), "flagged": flagged[0], "clean_flagged": flagged[1]}
+
     return {
         "loops": measured("loop", beyond_source, [looped(line, draw) for line in outputs]),
-        "copies": measured("copy", lambda s, t: copied(s, t)[0], sources),
-        "half copies": measured("copy", lambda s, t: copied(s, t)[0], list(map(half_copied, sources, outputs))),
+        "copies": measured("copy", lambda s, t: measure_copying(s, t)[0], sources),
+        "half copies": measured(
+            "copy", lambda s, t: measure_copying(s, t)[0], list(map(half_copied, sources, outputs))
+        ),
         "mismatched translations": mismatched(outputs),
         "mismatched references": mismatched(refs),
+        **({} if translator.aligning_head is None else {"dropped clauses": incomplete()}),
     }
 
 

@@ -41,7 +41,7 @@ ON_PAPER = 1_000_000_000
 KILLS = (0.15, 0.45, 0.8)
 """The parts of the time that preparing takes after which it is killed."""
 MODEL = ("model.d_model=16", "model.num_heads=2", "model.d_ff=16", "model.num_encoder_layers=1",
-         "model.num_decoder_layers=1", "train.batch_tokens=1000", "train.validate_decode=0")  # fmt: skip
+         "model.num_decoder_layers=1", "train.batch_tokens=1000", "train.decode_and_evaluate=0")  # fmt: skip
 PHASES = {
     "inspect": "inspecting the texts", "tokenizer": "training the tokenizer", "encode": "vocabulary:",
     "ready": "model:",
@@ -56,7 +56,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--pairs", type=positive, nargs="+", default=[100_000, 300_000, 1_000_000])
     parser.add_argument("--steps", type=positive, default=2)
     parser.add_argument("--vocabulary", type=positive, default=8000, help="of the tokenizer, at most")
-    parser.add_argument("--tokenizer-pairs", type=positive, default=None, help="data.tokenizer_pairs")
+    parser.add_argument("--tokenizer-pairs", type=positive, default=None, help="data.tokenizer_sample_size")
     parser.add_argument("--folder", type=Path, help="where texts and runs are made and left; else they are removed")
     parser.add_argument("--kill", action="store_true", help="kill the first training three times while it prepares")
     options = parser.parse_args(argv)
@@ -88,10 +88,10 @@ def measured(folder: Path, pairs: int, options: argparse.Namespace) -> dict[str,
     """Returns what one size takes."""
     folder.mkdir(parents=True, exist_ok=True)
     write_texts(folder, pairs)
-    settings = [*MODEL, f"data.vocab_size={options.vocabulary}", f"data.prepared={folder / 'prepared'}"]
+    settings = [*MODEL, f"data.vocab_size={options.vocabulary}", f"data.cache_dir={folder / 'prepared'}"]
     settings += [f"train.save_every={options.steps}", f"train.validate_every={options.steps}"]
-    if options.tokenizer_pairs:
-        settings.append(f"data.tokenizer_pairs={options.tokenizer_pairs}")
+    if options.tokenizer_sample_size:
+        settings.append(f"data.tokenizer_sample_size={options.tokenizer_sample_size}")
     kills = 0
     if options.kill and pairs > 1000:
         shutil.rmtree(folder / "prepared", ignore_errors=True)
@@ -111,14 +111,12 @@ def measured(folder: Path, pairs: int, options: argparse.Namespace) -> dict[str,
 ORDER = """
 import json, sys, time
 from pathlib import Path
-from dataclasses import replace
 from pellucid.data import shards
-from pellucid.data.batching import batch_order
-from pellucid.data.prepare import MOST_SORTED
+from pellucid.data.batching import make_batch_sampler
 folder = Path(sys.argv[1])
 shard = shards.open_stored(folder)
 began = time.perf_counter()
-next(batch_order(replace(shard, in_windows=len(shard) > MOST_SORTED), 4096, 1).follow(3, 0))
+next(make_batch_sampler(shard, 4096, 1).iterate_from(3, 0))
 print(json.dumps({"seconds": time.perf_counter() - began}), file=sys.stderr)
 """
 

@@ -24,8 +24,8 @@ from typing import Any
 from report import circumstances, positive, print_json, refusals_in_words
 
 from pellucid.analysis.aligning_head import Agreement, HeadAgreement, best_head, find_head, score_heads
-from pellucid.analysis.alignment import Extraction, Gold
-from pellucid.data.dates import LANGUAGES, Language, split_dates, write_date
+from pellucid.analysis.alignment import Gold, LinkExtraction
+from pellucid.data.dates import LANGUAGES, DateLocale, split_dates, write_date
 from pellucid.demo import HELD_OUT, PAIRS, SEED
 from pellucid.tasks.translator import Translator
 from pellucid.tracing.tokens import Token
@@ -52,7 +52,7 @@ def fields_of(written: str, iso: str) -> list[int | None]:
     raise ValueError(f"`{written}` is no way to write {iso}")
 
 
-def parts(day: date, language: Language, style: str) -> Iterator[tuple[str, int | None]]:
+def parts(day: date, language: DateLocale, style: str) -> Iterator[tuple[str, int | None]]:
     """A template filled in, part by part, each with its field."""
     for literal, name, spec, _ in string.Formatter().parse(style):
         yield literal, None
@@ -96,7 +96,7 @@ def table(row: HeadAgreement) -> dict[str, Any]:
 def chosen_and_scored(traces: Sequence[Trace], options: dict[str, Any]) -> dict[str, Any]:
     """The head that is best on the first half of the dates, and what it comes to on the second."""
     half = len(traces) // 2
-    extraction = Extraction(**options)
+    extraction = LinkExtraction(**options)
     choosing, scoring = (
         score_heads(part, [BY_FIELD] * len(part), extraction) for part in (traces[:half], traces[half:])
     )
@@ -113,7 +113,7 @@ def without_gold(traces: Sequence[Trace]) -> dict[str, Any]:
     """The head that is found on the first half without any gold, and what it comes to on the second."""
     half = len(traces) // 2
     found = find_head(traces[:half])
-    scoring = score_heads(traces[half:], [BY_FIELD] * (len(traces) - half), Extraction(row=found.row))
+    scoring = score_heads(traces[half:], [BY_FIELD] * (len(traces) - half), LinkExtraction(row=found.row))
     best = next(row for row in scoring if (row.layer, row.head) == (found.layer, found.head))
     return {"row": found.row, "same_from_both_sides": round(found.share, 4), "scored": table(best)}
 
@@ -121,7 +121,7 @@ def without_gold(traces: Sequence[Trace]) -> dict[str, Any]:
 def by_digit(traces: Sequence[Trace], gold: Sequence[Gold], row: str) -> dict[str, Any]:
     """By how many digits' links end in the right field: the best head on the first half, scored on the second."""
     half = len(traces) // 2
-    extraction = Extraction(row=row, level="tokens")  # type: ignore[arg-type]
+    extraction = LinkExtraction(row=row, level="tokens")  # type: ignore[arg-type]
     choosing = score_heads(traces[:half], gold[:half], extraction)
     scoring = score_heads(traces[half:], gold[half:], extraction)
     best = max((r for r in choosing if r.head is not None), key=lambda r: r.agreement.precision)

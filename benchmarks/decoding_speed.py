@@ -7,8 +7,8 @@ Without --model, decoding_model.toml is trained into runs/decoding-model first; 
 
 Engines, in one process, in single precision, with as many threads and the memory setting of Pellucid's commands:
 
-    pellucid         pellucid.decoding.engine.search with its default batches (4,096 source tokens, beams included)
-    pellucid-64      the same, given batches of 64 sentences of similar length, as the peers are
+    pellucid         pellucid.decoding.batched_search.search with its default batches (4,096 source tokens, beams
+    included) pellucid-64      the same, given batches of 64 sentences of similar length, as the peers are
     transformers-64  MarianMTModel.generate with early_stopping: done when all beams have finished, as in the others
     ctranslate2-64   CTranslate2, float32
 
@@ -29,12 +29,12 @@ from typing import Any
 
 import torch
 from measured_model import load_recipe
-from report import circumstances, in_words, matrix_peak, positive, print_json, refusals_in_words, spread
+from report import circumstances, format_times, matrix_peak, positive, print_json, refusals_in_words, summarize_times
 
 from pellucid.config import DecodeConfig
 from pellucid.data.lines import read_pairs
+from pellucid.decoding.batched_search import search
 from pellucid.decoding.batches import pad
-from pellucid.decoding.engine import search
 from pellucid.decoding.scoring import score_outputs
 from pellucid.evaluation.scores import score_corpus
 from pellucid.model.transformer import Transformer
@@ -155,15 +155,17 @@ def summarise(outputs: dict[str, Ids], seconds: dict[str, list[float]], test: Te
     table: dict[str, Any] = {}
     for name, found in outputs.items():
         scores = score_corpus([decode(ids) for ids in found], test.references, resamples=40)
-        speeds = spread([len(test.sources) / s for s in seconds[name]])
-        ratios = spread([theirs / ours for theirs, ours in zip(seconds[name], seconds["pellucid"], strict=True)])
+        speeds = summarize_times([len(test.sources) / s for s in seconds[name]])
+        ratios = summarize_times(
+            [theirs / ours for theirs, ours in zip(seconds[name], seconds["pellucid"], strict=True)]
+        )
         table[name] = {
             "sentences_per_second": speeds, "pellucid_times_as_fast": ratios, "seconds": seconds[name],
             "bleu": scores.bleu, "signature": scores.signature,
         }  # fmt: skip
         print(
-            f"{name:<16} {in_words(speeds)} sentences/s, BLEU {scores.bleu:.2f}, "
-            f"Pellucid is {in_words(ratios)} times as fast",
+            f"{name:<16} {format_times(speeds)} sentences/s, BLEU {scores.bleu:.2f}, "
+            f"Pellucid is {format_times(ratios)} times as fast",
             file=sys.stderr,
         )
     return table
@@ -175,7 +177,7 @@ def load_translator(args: argparse.Namespace, folder: Path) -> tuple[Translator,
     if args.model is None:
         args.model = folder / "run" if args.quick else RUN
         train(recipe, args.model, device="cpu")
-    translator = Translator.load(args.model, device="cpu", dtype="float32")
+    translator = Translator.load(args.model, device="cpu", dtype="float32", engine="torch")
     data = replace(
         recipe.data, test_src=args.input or recipe.data.test_src, test_tgt=args.reference or recipe.data.test_tgt
     )
@@ -210,7 +212,7 @@ def run(args: argparse.Namespace, folder: Path) -> dict[str, Any]:
     }
     print(f"one sentence at a time, the first {len(first.sources)}:", file=sys.stderr)
     table["greedy_alone"] = summarise(*measure(alone, first, 1, args.rounds), first, target.decode)
-    return table | {"peak_gflops": spread([peak / 1e9 for peak in peaks])}
+    return table | {"peak_gflops": summarize_times([peak / 1e9 for peak in peaks])}
 
 
 @refusals_in_words()

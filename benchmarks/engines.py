@@ -6,7 +6,8 @@ Lines to lines against words to words: one side is `Translator.translate` with a
 (sentences, tokenization, batches, text, scores), the other is `ctranslate2.Translator.translate_batch` of the same
 conversion, whose words lie ready in the same batches and are left as words. Both have as many workers as `--threads`;
 they take turns, greedily and with a beam of 5, in batches and one line at a time, in each type. The own engine, in
-single precision, stands beside, for its share of CTranslate2's speed and for how much faster the other one is.
+single precision, stands beside, for its share of CTranslate2's speed and for how much faster the other one is, and the
+compiled engine where numba is installed; without tokenizers, ids to ids, as well.
 
 Then a sentence from the shell, `pellucid translate RUN TEXT --engine ...`: processor seconds and wall seconds of the
 whole process, once the conversion is kept. The model's folder is copied first, without what is kept in it.
@@ -21,17 +22,19 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Sequence
+from dataclasses import replace
+from importlib.util import find_spec
 from itertools import product
 from pathlib import Path
 from typing import Any
 
 import torch
-from report import circumstances, in_words, positive, print_json, refusals_in_words, spread, take_turns
+from report import circumstances, format_times, positive, print_json, refusals_in_words, summarize_times, take_turns
 
 import pellucid
 from pellucid.data.lines import read_lines
 from pellucid.decoding.batches import batches_by_length
-from pellucid.engines.kept import FOLDER, MODEL
+from pellucid.engines.conversion_cache import FOLDER, MODEL
 from pellucid.errors import ConfigError
 from pellucid.process import keep_freed_memory
 
@@ -62,7 +65,7 @@ def directly(
     engine = ctranslate2.Translator(str(kept / MODEL), compute_type=dtype, inter_threads=threads, intra_threads=1)
     tokenizer, decode, config = opened.tokenizers.source, opened.decode, opened.config
     texts = [s.source for found in opened.translate(lines, beam_size=1) for s in found.sentences]
-    sources = [decode.whole_source(ids, config.eos_id) for ids in tokenizer.encode_lines(texts)]
+    sources = [decode.add_special_ids(ids, config.eos_id) for ids in tokenizer.encode_lines(texts)]
     vocabulary = json.loads(next(kept.glob(f"{MODEL}/s*_vocabulary.json")).read_text(encoding="utf-8"))
     words = [[vocabulary[i] for i in ids] for ids in sources]
     limits = [decode.limit(len(source) - decode.added) + 1 for source in sources]
@@ -102,7 +105,8 @@ def through(translator: pellucid.Translator, lines: Sequence[str], beam_size: in
 
 def translating(folder: Path, lines: Sequence[str], rounds: int, threads: int) -> dict[str, Any]:
     """Lines a second of each side, and what share of CTranslate2's own speed Pellucid's translator has."""
-    own = pellucid.Translator.load(folder, "cpu")
+    own = pellucid.Translator.load(folder, "cpu", engine="torch")
+    compiled = pellucid.Translator.load(folder, "cpu", engine="compiled") if find_spec("numba") else None
     table: dict[str, Any] = {}
     for dtype in DTYPES:
         fast = pellucid.Translator.load(folder, engine="ctranslate2", dtype=dtype, threads=threads)
@@ -113,25 +117,47 @@ def translating(folder: Path, lines: Sequence[str], rounds: int, threads: int) -
                 "directly": directly(folder, dtype, some, beam_size, threads, alone),
                 "own engine": through(own, some, beam_size, alone),
             }
+            if compiled is not None:
+                sides["compiled"] = through(compiled, some, beam_size, alone)
+                sides["compiled, ids to ids"] = over_ids(compiled, some, beam_size, alone)
             torch.set_num_threads(threads)  # CTranslate2, called directly, has set them to its own
             times = take_turns(sides, rounds, warm_up=1)
             shares = {
-                name: spread([b / a for a, b in zip(times[name], times["directly"], strict=True)])
-                for name in ("pellucid", "own engine")
+                name: summarize_times([b / a for a, b in zip(times[name], times["directly"], strict=True)])
+                for name in sides
+                if name != "directly"
             }
-            faster = spread([b / a for a, b in zip(times["pellucid"], times["own engine"], strict=True)])
+            faster = summarize_times([b / a for a, b in zip(times["pellucid"], times["own engine"], strict=True)])
             case = f"{dtype}, beam {beam_size}{', alone' if alone else ''}"
             table[case] = {
-                "lines_per_second": {name: spread([len(some) / s for s in each]) for name, each in times.items()},
+                "lines_per_second": {name: summarize_times([len(some) / s for s in each]) for name,
+                each in times.items()},
                 "share_of_ctranslate2": shares["pellucid"], "own_engine_share_of_ctranslate2": shares["own engine"],
+                "shares_of_ctranslate2": shares,
                 "times_as_fast_as_the_own_engine": faster,
             }  # fmt: skip
             print(
-                f"{case}: {in_words(shares['pellucid'])} of CTranslate2 called directly (asked: {ASKED}), "
-                f"{in_words(faster)} times as fast as the own engine, which has {in_words(shares['own engine'])}",
+                f"{case}: {format_times(shares['pellucid'])} of CTranslate2 called directly (asked: {ASKED}), "
+                f"{format_times(faster)} times as fast as the own engine, which has "
+                f"{format_times(shares['own engine'])}; "
+                + "; ".join(f"{name}: {format_times(shares[name])}" for name in shares if name.startswith("compiled")),
                 file=sys.stderr,
             )
     return table
+
+
+def over_ids(translator: pellucid.Translator, lines: Sequence[str], beam_size: int, alone: bool) -> Callable[[], None]:
+    """Returns a call of an engine with the ids of all sentences, each of them alone or all together."""
+    texts = [s.source for found in translator.translate(lines, beam_size=1) for s in found.sentences]
+    sources = translator.tokenizers.source.encode_lines(texts)
+    decode = replace(translator.decode, beam_size=beam_size)
+    calls = [[list(ids)] for ids in sources] if alone else [[list(ids) for ids in sources]]
+
+    def search() -> None:
+        for each in calls:
+            translator.engine.search_all(each, decode, None, None)
+
+    return search
 
 
 def from_the_shell(folder: Path, line: str, rounds: int, threads: int) -> dict[str, Any]:
@@ -141,6 +167,8 @@ def from_the_shell(folder: Path, line: str, rounds: int, threads: int) -> dict[s
         "ctranslate2, float32": ["--engine", "ctranslate2"],
         "torch": [],
     }
+    if find_spec("numba"):
+        sides["compiled"] = ["--engine", "compiled"]
     found: dict[str, dict[str, list[float]]] = {name: {"cpu_seconds": [], "wall_seconds": []} for name in sides}
     for number in range(rounds + 1):
         for name, options in sides.items():
@@ -152,9 +180,9 @@ def from_the_shell(folder: Path, line: str, rounds: int, threads: int) -> dict[s
                 cpu = after.children_user + after.children_system - before.children_user - before.children_system
                 found[name]["cpu_seconds"].append(cpu)
                 found[name]["wall_seconds"].append(wall)
-    table = {name: {kind: spread(values) for kind, values in kinds.items()} for name, kinds in found.items()}
+    table = {name: {kind: summarize_times(values) for kind, values in kinds.items()} for name, kinds in found.items()}
     for name, kinds in table.items():
-        print(f"a sentence from the shell, {name}: {in_words(kinds['cpu_seconds'])} s of CPU", file=sys.stderr)
+        print(f"a sentence from the shell, {name}: {format_times(kinds['cpu_seconds'])} s of CPU", file=sys.stderr)
     return table
 
 

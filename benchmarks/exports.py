@@ -22,8 +22,8 @@ from report import circumstances, positive, print_json, refusals_in_words
 
 from pellucid.conversion.counterparts import CTranslate2, Onnx
 from pellucid.data.lines import read_lines
-from pellucid.decoding.engine import search
-from pellucid.decoding.ids import suppressed_ids
+from pellucid.decoding.batched_search import search
+from pellucid.decoding.ids import list_suppressed_ids
 from pellucid.evaluation.scores import score_corpus
 from pellucid.model.transformer import Transformer
 from pellucid.weights import to_ctranslate2, to_onnx
@@ -109,7 +109,7 @@ def _greedy(saved: SavedModel, engine: CTranslate2 | Onnx, ids: list[int]) -> li
     config, decode = saved.model.config, saved.decode
     limit = min(decode.max_length or 2 * len(ids) + 50, config.max_positions - 1 - len(decode.target_prefix))
     start = [config.bos_id, *decode.target_prefix]
-    return engine.greedy(_source(saved, ids), start, suppressed_ids(config, decode.suppress), limit)
+    return engine.greedy(_source(saved, ids), start, list_suppressed_ids(config, decode.suppress_tokens), limit)
 
 
 def _int8(saved: SavedModel, folder: Path, sources: list[list[int]], references: list[str]) -> dict[str, Any]:
@@ -144,7 +144,7 @@ def _onnx_int8(saved: SavedModel, folder: Path, sources: list[list[int]], refere
 
 def _source(saved: SavedModel, ids: list[int]) -> list[int]:
     """A source as the model reads it."""
-    return saved.decode.whole_source(ids, saved.model.config.eos_id)
+    return saved.decode.add_special_ids(ids, saved.model.config.eos_id)
 
 
 def _bleu(saved: SavedModel, outputs: list[list[int]], references: list[str]) -> float:

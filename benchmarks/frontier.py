@@ -27,7 +27,7 @@ from typing import Any
 
 import numpy as np
 import torch
-from report import circumstances, in_words, matrix_peak, positive, print_json, refusals_in_words, spread
+from report import circumstances, format_times, matrix_peak, positive, print_json, refusals_in_words, summarize_times
 
 from pellucid.data.lines import read_lines
 from pellucid.errors import ConfigError, DataError
@@ -124,7 +124,7 @@ def row_of(case: Case, teacher: Case | None, sizes: Mapping[tuple[str, str], int
         "engine": case.engine,
         "beam_size": case.beam_size,
         "bytes": sizes[case.model, case.engine],
-        "sentences_per_second": spread([len(sources) / seconds for seconds in case.seconds]),
+        "sentences_per_second": summarize_times([len(sources) / seconds for seconds in case.seconds]),
         "seconds": case.seconds,
         "bleu": scores.bleu,
         "bleu_interval": scores.bleu_interval,
@@ -138,7 +138,7 @@ def row_of(case: Case, teacher: Case | None, sizes: Mapping[tuple[str, str], int
             "bleu_difference": found.difference,
             "bleu_difference_interval": found.difference_interval,
             "p_value": found.p_value,
-            "times_as_fast": spread([a / b for a, b in zip(teacher.seconds, case.seconds, strict=True)]),
+            "times_as_fast": summarize_times([a / b for a, b in zip(teacher.seconds, case.seconds, strict=True)]),
             "share_of_bytes": round(row["bytes"] / sizes[teacher.model, teacher.engine], 4),
         }
     return row
@@ -153,10 +153,10 @@ def markdown(rows: Sequence[Mapping[str, Any]]) -> str:
         if "p_value" in row:
             beside = [
                 f"{row['bleu_difference']:+.2f} {_interval(row['bleu_difference_interval'], '+.2f')}",
-                f"{row['p_value']:.4f}", f"{in_words(row['times_as_fast'])} x", f"{row['share_of_bytes']:.2f} x",
+                f"{row['p_value']:.4f}", f"{format_times(row['times_as_fast'])} x", f"{row['share_of_bytes']:.2f} x",
             ]  # fmt: skip
         bleu = f"{row['bleu']:.2f} {_interval(row['bleu_interval'], '.2f')}"
-        speed, size = in_words(row["sentences_per_second"]), f"{row['bytes'] / 1e6:.2f}"
+        speed, size = format_times(row["sentences_per_second"]), f"{row['bytes'] / 1e6:.2f}"
         lines.append([row["model"], row["engine"], str(row["beam_size"]), size, speed, bleu, *beside])
     return "\n".join("| " + " | ".join(line) + " |" for line in lines)
 
@@ -226,7 +226,7 @@ def run(args: argparse.Namespace) -> dict[str, Any]:
     if args.picture:
         drawing = draw(rows)
         (drawing.png if args.picture.suffix == ".png" else drawing.svg)(args.picture)
-    return {"sentences": len(test[0]), "peak_gflops": spread(peaks), "cases": rows}
+    return {"sentences": len(test[0]), "peak_gflops": summarize_times(peaks), "cases": rows}
 
 
 @refusals_in_words()

@@ -47,11 +47,11 @@ from torch.utils.flop_counter import FlopCounterMode
 from torch_transformer import with_weights_of
 
 from pellucid.config import DecodeConfig, ModelConfig, TrainConfig
-from pellucid.data.batching import Batch, batch_order, draw_batch
+from pellucid.data.batching import Batch, collate_batch, make_batch_sampler
 from pellucid.data.sentences import Sentences
-from pellucid.data.shards import Shard
+from pellucid.data.shards import EncodedCorpus
 from pellucid.decoding import beam
-from pellucid.decoding.engine import search
+from pellucid.decoding.batched_search import search
 from pellucid.decoding.scoring import score_outputs
 from pellucid.errors import ConfigError, PellucidError
 from pellucid.model.transformer import Transformer
@@ -169,10 +169,10 @@ def random_ids(count: int, size: int, seed: int, longest: int) -> list[list[int]
     return [draw.integers(4, size, length).tolist() for length in lengths]
 
 
-def random_shard(bench: Bench, config: ModelConfig) -> Shard:
+def random_shard(bench: Bench, config: ModelConfig) -> EncodedCorpus:
     count, longest = (60, 12) if bench.tiny else (40_000, 100)
     sentences = _sentences(random_ids(count, config.tgt_vocab_size, 1, longest))
-    return Shard(sentences, sentences, empty=0, too_long=0)
+    return EncodedCorpus(sentences, sentences, empty=0, too_long=0)
 
 
 def _sentences(texts: list[list[int]]) -> Sentences:
@@ -180,12 +180,12 @@ def _sentences(texts: list[list[int]]) -> Sentences:
     return Sentences(np.concatenate(texts).astype(np.uint16), starts)
 
 
-def some_batches(shard: Shard, config: ModelConfig, train: TrainConfig, count: int) -> list[Batch]:
-    stream = batch_order(shard, train.batch_tokens, train.seed).follow(0, 0)
-    return [draw_batch(shard, next(stream)[2], config) for _ in range(count)]
+def some_batches(shard: EncodedCorpus, config: ModelConfig, train: TrainConfig, count: int) -> list[Batch]:
+    stream = make_batch_sampler(shard, train.batch_tokens, train.seed).iterate_from(0, 0)
+    return [collate_batch(shard, next(stream)[2], config) for _ in range(count)]
 
 
-def trainer_of(bench: Bench, model: nn.Module, shard: Shard, train: TrainConfig, loss: Any = None) -> Trainer:
+def trainer_of(bench: Bench, model: nn.Module, shard: EncodedCorpus, train: TrainConfig, loss: Any = None) -> Trainer:
     """The real loop; of its parts the step alone is used."""
     return Trainer(
         model=model, shard=shard, config=train, checkpoints=Checkpoints(bench.folder, 1, 1), loss=loss,  # type: ignore[arg-type]
@@ -253,7 +253,7 @@ def each_step(step: Step, batches: list[Batch]) -> None:
         step(batch)
 
 
-def own_step(bench: Bench, config: ModelConfig, shard: Shard, train: TrainConfig) -> Step:
+def own_step(bench: Bench, config: ModelConfig, shard: EncodedCorpus, train: TrainConfig) -> Step:
     """The step of the real loop."""
     trainer = trainer_of(bench, new_model(config).to(bench.device), shard, train)
     return lambda batch: trainer.step([batch])
@@ -484,11 +484,11 @@ def stopped(bench: Bench) -> Found:
     told = ""
     try:
         taken += [trainer.step([batch]) for batch in batches[1:]]
-        trainer._check(taken)
+        trainer.step._check(taken)
     except PellucidError as error:
         told = str(error)
     unchanged = all(map(torch.equal, after_one, (p.detach() for p in trainer.model.parameters())))
-    return {"weights_unchanged": unchanged, "runs_ahead": trainer._runs_ahead, "told": told[:120]}
+    return {"weights_unchanged": unchanged, "runs_ahead": trainer.step.runs_ahead, "told": told[:120]}
 
 
 PARTS: dict[str, Callable[[Bench], Found | Iterator[Found]]] = {

@@ -25,17 +25,17 @@ from typing import Any
 
 import numpy as np
 import torch
-from report import circumstances, positive, print_json, refusals_in_words, seconds
+from report import circumstances, positive, print_json, refusals_in_words, time_call
 
 from pellucid.config import DecodeConfig, ModelConfig, TrainConfig
 from pellucid.data.batching import Batch
 from pellucid.decoding.beam import beam_search, greedy_search
-from pellucid.decoding.steps import Steps
+from pellucid.decoding.steps import SearchState
 from pellucid.errors import ConfigError
 from pellucid.model.transformer import Transformer
 from pellucid.process import keep_freed_memory
 from pellucid.training.loss import make_loss
-from pellucid.training.optimizer import make_optimizer, set_rate
+from pellucid.training.optimizer import make_optimizer, set_learning_rate
 from pellucid.views.canvas.chart import Panel, Series, draw_panel
 from pellucid.views.canvas.drawing import MARGIN, PAGE, Drawing
 
@@ -68,7 +68,7 @@ def training(sentences: int, length: int, **fields: Any) -> Work:
     model = model_of(**fields).train()
     train = TrainConfig(schedule="constant", learning_rate=1e-3)
     loss, optimizer = make_loss(train), make_optimizer(model, train)
-    set_rate(optimizer, 1e-3)
+    set_learning_rate(optimizer, 1e-3)
     ids = ids_of(model, sentences, length)
     batch = Batch(ids, ids, ids, np.arange(sentences), ids.numel())
 
@@ -84,12 +84,12 @@ def decoding(sentences: int, length: int, beam_size: int = 1, **fields: Any) -> 
     """Returns what translates sentences into as many tokens as they have: no output ends before that."""
     model = model_of(**fields).eval()
     ids, eos = ids_of(model, sentences, length), model.config.eos_id
-    decode = DecodeConfig(beam_size=beam_size, max_length=length, suppress=(eos,))
+    decode = DecodeConfig(beam_size=beam_size, max_length=length, suppress_tokens=(eos,))
     search = greedy_search if beam_size == 1 else beam_search
 
     def translate() -> None:
         with torch.inference_mode():
-            search(Steps(model, ids, decode, range(sentences)), decode)
+            search(SearchState(model, ids, decode, range(sentences)), decode)
 
     return translate
 
@@ -174,7 +174,7 @@ def point(dimension: Dimension, size: int, rounds: int) -> dict[str, float]:
     work = dimension.work(size)
     before = most_memory()
     work()
-    found = statistics.median(seconds(work) for _ in range(rounds))
+    found = statistics.median(time_call(work) for _ in range(rounds))
     return {"size": size, "seconds": round(found, 6), "megabytes": round(most_memory() - before, 1)}
 
 
@@ -192,7 +192,7 @@ def starting(pairs: int) -> dict[str, float]:
             lines = (" ".join(line) for line in np.split(chosen, np.cumsum(lengths)[:-1]))
             Path(folder, side).write_text("\n".join(lines) + "\n", encoding="utf-8")
         small = ("model.d_model=16", "model.num_heads=2", "model.d_ff=16", "data.vocab_size=4000", "train.steps=1")
-        settings = [word for setting in (*small, "train.validate_decode=0") for word in ("--set", setting)]
+        settings = [word for setting in (*small, "train.decode_and_evaluate=0") for word in ("--set", setting)]
         command = [sys.executable, "-m", "pellucid", "train", "--src", f"{folder}/src", "--tgt", f"{folder}/tgt"]
         command += ["--out", f"{folder}/run", *settings]
         (first, megabytes), (again, _) = (command_taken(command) for _ in range(2))
@@ -204,7 +204,7 @@ def command_taken(command: Sequence[str]) -> tuple[float, float]:
     with tempfile.TemporaryFile() as errors:
         process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=errors)
         ended: list[Any] = []
-        duration = seconds(lambda: ended.extend(os.wait4(process.pid, 0)))
+        duration = time_call(lambda: ended.extend(os.wait4(process.pid, 0)))
         process.returncode = os.waitstatus_to_exitcode(ended[1])
         if process.returncode:
             errors.seek(0)

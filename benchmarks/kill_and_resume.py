@@ -44,13 +44,20 @@ PHASES = (
 """In the order in which they first come."""
 
 SETTINGS = {
-    "data.tokenizer": "bpe", "data.vocab_size": 1000, "data.subword_sampling": 0.1, "data.weights": "[0.5, 1.0]",
+    "data.tokenizer": "bpe", "data.vocab_size": 1000, "data.subword_regularization": 0.1,
+    "data.corpus_weights": "[0.5, 1.0]",
     "model.d_model": 64, "model.d_ff": 256, "model.num_encoder_layers": 2, "model.num_decoder_layers": 2,
     "model.dropout": 0.1, "train.steps": 40, "train.batch_tokens": 1000, "train.accumulate": 2,
-    "train.warmup_steps": 10, "train.ema_decay": 0.99, "train.validate_every": 10, "train.validate_decode": 50,
+    "train.warmup_steps": 10, "train.ema_decay": 0.99, "train.validate_every": 10, "train.decode_and_evaluate": 50,
     "train.save_every": 8, "train.average": 3, "train.log_every": 1,
 }  # fmt: skip
-QUICK = {"data.vocab_size": 400, "model.d_model": 16, "model.d_ff": 32, "train.steps": 20, "train.validate_decode": 4}
+QUICK = {
+    "data.vocab_size": 400,
+    "model.d_model": 16,
+    "model.d_ff": 32,
+    "train.steps": 20,
+    "train.decode_and_evaluate": 4,
+}
 PAIRS, QUICK_PAIRS = 20_000, 600
 TIMING = ("seconds", "tokens_per_second")
 MODEL_FILES = ("model.safetensors", "config.json", "README.md", "recipe.toml", "tokenizer.model")
@@ -103,7 +110,7 @@ class Trial:
             run = self.folder / f"run-{len(differences)}"
             starts += self._to_its_end(run, kills)
             differences.append(expected.differences(Outcome.of(run)))
-            say(f"{run.name}: {', '.join(differences[-1]) or 'equal'}")
+            log_line(f"{run.name}: {', '.join(differences[-1]) or 'equal'}")
             shutil.rmtree(run)
         return {
             "settings": self.settings,
@@ -175,7 +182,7 @@ class Trial:
         if self.ranks > 1:
             hit["killed"] = victim
         self.kills.append(hit)
-        say(f"kill {len(self.kills)}: {hit['phase']} (step {hit['step']})")
+        log_line(f"kill {len(self.kills)}: {hit['phase']} (step {hit['step']})")
         return False
 
     def _kill_one(self, process: subprocess.Popen[bytes]) -> str:
@@ -291,7 +298,7 @@ def said(run: Path) -> str:
     return run.with_suffix(".said").read_text(encoding="utf-8", errors="replace")
 
 
-def say(text: str) -> None:
+def log_line(text: str) -> None:
     """A line for the reader."""
     print(text, file=sys.stderr, flush=True)
 

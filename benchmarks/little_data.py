@@ -26,7 +26,7 @@ from pellucid.config import KEYS
 from pellucid.config.tables import split_override, toml_line
 from pellucid.data.lines import read_lines
 from pellucid.planning import rules
-from pellucid.text.inventory import Inventory
+from pellucid.text.character_counts import CharacterCounts
 
 SIZES = {1000: (1000, 0.3, 0.3), 5000: (2000, 0.21, 0.27), 10000: (2000, 0.16, 0.21)}
 """Pairs, with the pieces that the rules of a time budget had for them, and about their dropout: of a training as long
@@ -34,8 +34,8 @@ as `--steps` is by itself, and of one of twice the steps."""
 SOURCES = ("de", "fr", "cs")
 MULTI30K = "multi30k"
 ALWAYS: dict[str, Any] = {
-    "model.norm": "pre", "train.optimizer": "muon", "train.schedule": "stable", "train.grad_clip": 1.0,
-    "train.batch_tokens": 2048, "train.learning_rate": 4e-3, "train.validate_decode": 100, "train.average": 5,
+    "model.norm": "pre", "train.optimizer": "muon", "train.schedule": "wsd", "train.grad_clip": 1.0,
+    "train.batch_tokens": 2048, "train.learning_rate": 4e-3, "train.decode_and_evaluate": 100, "train.average": 5,
     "train.precision": "auto",
 }  # fmt: skip
 VARIANTS: Mapping[str, dict[str, Any]] = {
@@ -44,7 +44,7 @@ VARIANTS: Mapping[str, dict[str, Any]] = {
     "shallow": {"model.num_encoder_layers": 2, "model.num_decoder_layers": 2},
     "deep": {"model.num_encoder_layers": 6, "model.num_decoder_layers": 4},
     "narrow": {"model.d_model": 64, "model.d_ff": 256},
-    "sampled": {"data.subword_sampling": 0.1},
+    "sampled": {"data.subword_regularization": 0.1},
 }  # fmt: skip
 """What is changed of a setting; a factor, where it is the number of pieces."""
 
@@ -141,10 +141,10 @@ def settings_for(options: argparse.Namespace, pairs: int, language: str) -> dict
     }  # fmt: skip
     if options.corpus == MULTI30K:
         return settings
-    sides = [Inventory.of(read_lines(text)) for text in texts]
+    sides = [CharacterCounts.from_lines(read_lines(text)) for text in texts]
     if rules.scripts_differ(*sides):
         sizes = [rules.vocab_size(pairs, side) for side in sides]
-        settings |= {"data.joint": False, "data.vocab_size": sizes[0], "data.target_vocab_size": sizes[1]}
+        settings |= {"data.joint_vocab": False, "data.vocab_size": sizes[0], "data.tgt_vocab_size": sizes[1]}
         settings["model.tie_embeddings"] = "decoder"
     return settings
 

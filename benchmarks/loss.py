@@ -17,10 +17,10 @@ from collections.abc import Callable, Sequence
 
 import torch
 import torch.nn.functional as F
-from report import circumstances, in_words, positive, print_json, spread, take_turns
+from report import circumstances, format_times, positive, print_json, summarize_times, take_turns
 from torch import Tensor, nn
 
-from pellucid.decoding.scoring import rows_at_once
+from pellucid.decoding.scoring import choose_chunk_rows
 from pellucid.process import keep_freed_memory
 from pellucid.training.loss import projected_cross_entropy
 
@@ -70,7 +70,7 @@ class Problem:
 
     def _chunked(self, of_chunk: Callable[[Tensor, Tensor], tuple[Tensor, Tensor]]) -> tuple[Tensor, ...]:
         states, weight = self.states[0], self.projection.weight
-        rows = rows_at_once(len(weight), weight.device)
+        rows = choose_chunk_rows(len(weight), weight.device)
         total, states_grad, weight_grad = torch.zeros(()), torch.empty_like(states), torch.zeros_like(weight)
         for start in range(0, len(states), rows):
             chunk = states[start : start + rows]
@@ -91,9 +91,9 @@ def measure(d_model: int, options: argparse.Namespace) -> dict[str, dict[str, fl
     for name in ("pellucid", "log_softmax"):
         torch.testing.assert_close(problem.sides[name](), expected, rtol=1e-4, atol=1e-4)
     times = take_turns(problem.sides, options.rounds, WARM_UP)
-    found = {name: spread([1000 * value for value in values]) for name, values in times.items()}
+    found = {name: summarize_times([1000 * value for value in values]) for name, values in times.items()}
     for name, values in found.items():
-        print(f"d_model {d_model}, {name}: {in_words(values)} ms", file=sys.stderr)
+        print(f"d_model {d_model}, {name}: {format_times(values)} ms", file=sys.stderr)
     return found
 
 

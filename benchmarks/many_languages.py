@@ -78,7 +78,7 @@ def trained(corpora: Mapping[str, tuple[Path, Path]], options: argparse.Namespac
         f"train.validate_every={max(1, steps // 10)}", f"train.save_every={max(1, round(steps * rules.SAVE_EVERY))}",
     ]  # fmt: skip
     if len(corpora) > 1:
-        settings.append("data.temperature=2")
+        settings.append("data.sampling_temperature=2")
     given = [part for language, sides in corpora.items() for part in sides_of(language, sides, options)]
     if len(corpora) > 1:
         given += [part for language in corpora for part in ("--src-lang", language)] + ["--tgt-lang", "en"]
@@ -97,7 +97,7 @@ def compared(joint: Path, own: Path, language: str, text: str, options: argparse
     """Returns the scores of the joint model and of a language's own on a text, and their difference."""
     src, ref = (options.data_dir / f"{HELD_OUT[text]}.{side}.gz" for side in (language, "en"))
     found: dict[str, Any] = json.loads(
-        pellucid("evaluate", joint, "--against", own, "--src", src, "--ref", ref, "--src-lang", language, "--json")
+        pellucid("evaluate", joint, "--baseline", own, "--src", src, "--ref", ref, "--src-lang", language, "--json")
     )
     return found
 

@@ -14,7 +14,8 @@ from pellucid.model.transformer import Transformer
 
 # What Marian's architecture fixes.
 NEEDED = {
-    "norm": "post", "has_final_norm": False, "embedding_norm": False, "positions": "sinusoidal", "gated": False,
+    "norm": "post", "has_final_norm": False, "embedding_norm": False, "positions": "sinusoidal",
+    "gated_feed_forward": False,
     "bias": True, "output_bias": False, "tie_embeddings": "all", "norm_eps": 1e-5, "activation": "relu",
 }  # fmt: skip
 

@@ -33,7 +33,7 @@ from report import circumstances, positive, print_json, refusals_in_words
 from training_speed import AS_IN_TORCH, Job, Step, in_groups, make_job, pellucid_step, torch_step
 
 from pellucid.config import DecodeConfig
-from pellucid.data.batching import BatchOrder, draw_batch
+from pellucid.data.batching import BucketBatchSampler, collate_batch
 from pellucid.data.sentences import Indices
 from pellucid.process import keep_freed_memory
 from pellucid.tasks.translator import Translator
@@ -105,7 +105,7 @@ class Training:
         optimizer = torch.optim.AdamW(model.parameters(), lr=1e-4)
 
         def step(sentences: Indices) -> tuple[float, int]:
-            batch = draw_batch(self.job.shard, sentences, config)
+            batch = collate_batch(self.job.shard, sentences, config)
             optimizer.zero_grad()
             labels = batch.tgt_out.where(batch.tgt_out.ne(config.pad_id or 0), -100)  # which its loss leaves out
             loss = model(
@@ -180,7 +180,7 @@ def main(argv: Sequence[str] | None = None) -> None:
         table["translating"] = beside_each_other(translating, TRANSLATING)
         job = make_job(load_recipe(args.data_dir, args.quick, AS_IN_TORCH), folder / "training", args.threads)
         lengths = job.shard.source.lengths, job.shard.target.lengths
-        batches = next(in_groups(BatchOrder(*lengths, job.train.batch_tokens, job.train.seed), args.batches))
+        batches = next(in_groups(BucketBatchSampler(*lengths, job.train.batch_tokens, job.train.seed), args.batches))
         table["training"] = beside_each_other(Training(job, batches), TRAINING)
     print_json(circumstances(__file__, argv, ("transformers", "ctranslate2")) | table)
 

@@ -23,11 +23,11 @@ from report import circumstances, print_json, refusals_in_words
 
 from pellucid.config import DataConfig, Recipe
 from pellucid.data.lines import read_pairs
-from pellucid.data.locate import TEXT_FIELDS, locate
+from pellucid.data.locate import TEXT_FIELDS, resolve_paths
 from pellucid.errors import DataError
 from pellucid.evaluation.scores import score_corpus
 from pellucid.process import keep_freed_memory
-from pellucid.run.folder import RunFolder, stored_recipe
+from pellucid.run.folder import RunFolder, read_stored_recipe
 from pellucid.tasks.translator import Translator
 
 TEXTS = ("test_2016_flickr", "val")
@@ -79,7 +79,7 @@ def measure(folder: Path, recipe: Recipe, options: argparse.Namespace) -> dict[s
     """All scores of one run."""
     src, tgt = languages(recipe)
     text = f"multi30k/{options.text}"
-    test = locate(DataConfig(src=f"{text}.{src}.gz", tgt=f"{text}.{tgt}.gz"), options.data_dir)
+    test = resolve_paths(DataConfig(src=f"{text}.{src}.gz", tgt=f"{text}.{tgt}.gz"), options.data_dir)
     sources, references = zip(*read_pairs(str(test.src), str(test.tgt)), strict=True)
     translator = Translator.load(folder, options.device)
     if options.length_penalty is not None:
@@ -148,7 +148,7 @@ def results(options: argparse.Namespace) -> list[dict[str, Any]]:
     """The runs by recipe, in the order in which recipes first come."""
     groups: dict[str, list[tuple[Path, Recipe]]] = {}
     for folder in options.runs:
-        recipe = stored_recipe(folder)
+        recipe = read_stored_recipe(folder)
         languages(recipe)
         groups.setdefault(without_seed(recipe), []).append((folder, recipe))
     for group in groups.values():

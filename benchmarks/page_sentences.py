@@ -14,7 +14,7 @@ from pathlib import Path
 from page_tokens import LANGUAGES, in_node, multi30k_lines
 from report import circumstances, positive, print_json, refusals_in_words
 
-from pellucid.text.sentences import sentences
+from pellucid.text.sentences import split_sentences
 
 IN_NODE = """const { sentences } = await viewer("text/sentences.js");
 return a.lines.map((line) => sentences(line, a.language));"""
@@ -35,7 +35,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         unlike = [
             (line, mine, page)
             for line, page in zip(lines, found, strict=True)
-            if (mine := sentences(line, language)) != page
+            if (mine := split_sentences(line, language)) != page
         ]
         rows.append({"language": language, "lines": len(lines), "equal": len(lines) - len(unlike)})
         print(f"{language}: {len(lines) - len(unlike):,} of {len(lines):,} lines parted alike", file=sys.stderr)

@@ -22,14 +22,24 @@ from tempfile import TemporaryDirectory
 from typing import Any, get_args
 
 import torch
-from report import circumstances, positive, print_json, program, refusals_in_words, seconds, spread, spread_with_p95
+from report import (
+    circumstances,
+    positive,
+    print_json,
+    program,
+    refusals_in_words,
+    summarize_times,
+    summarize_times_with_p95,
+    time_call,
+)
 
 from pellucid.config import ModelConfig
 from pellucid.config.tables import to_table
+from pellucid.decoding.fast_step import make_step
 from pellucid.errors import ConfigError
 from pellucid.model.families import DecoderOnly, Model, build_model
 from pellucid.model.transformer import Transformer
-from pellucid.weights.export.page_weights import PageWeights, dequantised, page_weights
+from pellucid.weights.export.page_weights import PageWeights, dequantise, page_weights
 from pellucid.weights.opening import open_folder
 
 SHAPES = {
@@ -78,13 +88,14 @@ def in_python(model: Model, ids: list[int], words: Words, sentences: int) -> tup
     for _ in range(1 + sentences):
         logits = []
         cache = model.start(torch.tensor([ids]), len(words[0][0]))
+        take = make_step(model, cache)
         for tokens, parents in words:
 
             def step(tokens: list[int] = tokens, parents: list[int] = parents) -> None:
-                logits.append(model.step(torch.tensor([tokens]), cache)[0])  # noqa: B023 (called before they change)
+                logits.append(take(torch.tensor([tokens]))[0])  # noqa: B023 (called before they change)
                 cache.reorder(torch.tensor([parents]))  # noqa: B023
 
-            times.append(1000 * seconds(step))
+            times.append(1000 * time_call(step))
     return times[len(words) :], logits
 
 
@@ -105,7 +116,7 @@ def case(model: Model, width: int, weights: PageWeights, sentences: int, engine:
         )  # fmt: skip
         size = packed.stat().st_size
     found = json.loads(done.stdout)
-    python_ms, exact = in_python(dequantised(model, weights), ids, words, sentences)
+    python_ms, exact = in_python(dequantise(model, weights), ids, words, sentences)
     error = max(
         float((torch.tensor(one).view_as(other) - other).abs().max())
         for one, other in zip(found["logits"], exact, strict=True)
@@ -115,10 +126,10 @@ def case(model: Model, width: int, weights: PageWeights, sentences: int, engine:
     return {
         "parameters": sum(parameter.numel() for parameter in model.parameters()),
         "weights": weights, "bytes": size, "beam": width, "largest difference of a logit": error,
-        "open_ms": round(found["openMs"], 1), "read_ms": spread(found["firstMs"]),
-        "word_ms": spread_with_p95(found["wordMs"]),
+        "open_ms": round(found["openMs"], 1), "read_ms": summarize_times(found["firstMs"]),
+        "word_ms": summarize_times_with_p95(found["wordMs"]),
         "words a second": round(1000 * len(found["wordMs"]) / sum(found["wordMs"])),
-        "python_word_ms": spread_with_p95(python_ms),
+        "python_word_ms": summarize_times_with_p95(python_ms),
     }  # fmt: skip
 
 

@@ -28,14 +28,14 @@ from report import circumstances, positive, print_json, program, refusals_in_wor
 from pellucid.errors import DataError
 from pellucid.text.hugging_face import HuggingFaceTokenizer
 from pellucid.text.normalization_rules import nmt_nfkc_map
-from pellucid.text.numbered import NumberedSubwords
+from pellucid.text.remapped_sentencepiece import RemappedSentencePiece
 from pellucid.text.sentencepiece_file import fields, message
 from pellucid.text.special_ids import SpecialIds
-from pellucid.text.subwords import FOREIGN_KIND, Subwords
-from pellucid.text.tokenizer import CompleteTokenizer
+from pellucid.text.subwords import FOREIGN_KIND, SentencePieceTokenizer
+from pellucid.text.tokenizer import TokenizerBase
 from pellucid.text.tokenizer_json_writing import tokenizer_json
 from pellucid.text.tokenizer_training import train_tokenizer
-from pellucid.text.tokenizers import Tokenizers
+from pellucid.text.tokenizers import TokenizerPair
 
 ROOT = Path(__file__).resolve().parents[1]
 LANGUAGES = ("de", "en", "fr", "cs")
@@ -85,7 +85,7 @@ return {
 def repository_lines() -> list[str]:
     """Returns lines of the project's own documents in English and Korean, and samples in other scripts."""
     pages = [ROOT / "README.md", ROOT / "README.ko.md", ROOT / "docs" / "concepts" / "text.md"]
-    pages += sorted((ROOT / "docs" / "ko").rglob("*.md"))[:3]
+    pages += sorted((ROOT / "docs" / "ko").rglob("*.md"))
     lines = [line.strip() for page in pages for line in page.read_text(encoding="utf-8").splitlines()]
     return [line for line in lines if line][:900] + 8 * SAMPLES
 
@@ -181,33 +181,33 @@ def _partly_unused(place: int) -> bytes:
     return message(3, 5) if place > 300 and place % 3 == 0 else b""
 
 
-def _foreign(lines: Sequence[str], change: Callable[[int], bytes] | None = None, **options: Any) -> CompleteTokenizer:
+def _foreign(lines: Sequence[str], change: Callable[[int], bytes] | None = None, **options: Any) -> TokenizerBase:
     proto = sentencepiece_model(lines, **options)
-    return Subwords(proto if change is None else with_pieces(proto, change), FOREIGN_KIND)
+    return SentencePieceTokenizer(proto if change is None else with_pieces(proto, change), FOREIGN_KIND)
 
 
-def _numbered(lines: Sequence[str], **options: Any) -> CompleteTokenizer:
+def _numbered(lines: Sequence[str], **options: Any) -> TokenizerBase:
     """Returns a model of which every tenth piece has no id, with codes of languages."""
     proto = sentencepiece_model(lines, **options)
-    pieces = [piece for i, piece in enumerate(Subwords(proto, FOREIGN_KIND).pieces()) if i < 3 or i % 10]
+    pieces = [piece for i, piece in enumerate(SentencePieceTokenizer(proto, FOREIGN_KIND).pieces()) if i < 3 or i % 10]
     ids = {piece: i for i, piece in enumerate([*pieces[::-1], ">>fra<<", ">>por<<", "<pad>"])}
     special = SpecialIds(pad_id=ids["<pad>"], bos_id=ids["<pad>"], eos_id=ids["</s>"], unk_id=ids["<unk>"])
-    return NumberedSubwords(proto, ids, special, [">>fra<<", ">>por<<"], clean_up=True, strip=True)
+    return RemappedSentencePiece(proto, ids, special, [">>fra<<", ">>por<<"], clean_up=True, strip=True)
 
 
-def _json_of(table: dict[str, Any], *special: int, clean_up: bool = False) -> CompleteTokenizer:
+def _json_of(table: dict[str, Any], *special: int, clean_up: bool = False) -> TokenizerBase:
     data = json.dumps(table, ensure_ascii=False).encode()
     return HuggingFaceTokenizer(data, lambda _: SpecialIds(*special), clean_up)
 
 
-def _as_json(lines: Sequence[str], kind: str, **options: Any) -> CompleteTokenizer:
+def _as_json(lines: Sequence[str], kind: str, **options: Any) -> TokenizerBase:
     """Returns one of ours as it is written for others."""
     tokenizer = train_tokenizer(kind, lines, vocab_size=900, **options)
     special = tokenizer.pad_id, tokenizer.bos_id, tokenizer.eos_id, tokenizer.unk_id
     return _json_of(tokenizer_json(tokenizer), *special)
 
 
-def _trained_json(lines: Sequence[str], shape: str) -> CompleteTokenizer:
+def _trained_json(lines: Sequence[str], shape: str) -> TokenizerBase:
     """Returns a tokenizer.json in the shape of a published family's."""
     from tokenizers import AddedToken, Regex, Tokenizer, decoders, models, normalizers, pre_tokenizers, trainers
 
@@ -260,7 +260,7 @@ def _trained_json(lines: Sequence[str], shape: str) -> CompleteTokenizer:
     return _json_of(table, *special_ids, clean_up=shape == "bert")
 
 
-Maker = Callable[[Sequence[str]], CompleteTokenizer]
+Maker = Callable[[Sequence[str]], TokenizerBase]
 _SYMBOLS: dict[str, Any] = {"user_defined_symbols": ["<sep>", "e", "er", "don't", "▁▁", "\x1b_"], "byte_fallback": True}
 _KEPT: dict[str, Any] = {"remove_extra_whitespaces": False, "normalization_rule_name": "identity"}
 
@@ -323,18 +323,18 @@ KINDS: dict[str, Maker] = {
 """What makes a tokenizer of each kind from lines."""
 
 
-def drawn_ids(tokenizer: CompleteTokenizer, count: int, seed: int = 2) -> list[list[int]]:
+def drawn_ids(tokenizer: TokenizerBase, count: int, seed: int = 2) -> list[list[int]]:
     """Returns sequences of ids that no text has."""
     draw = Random(seed)
     return [[draw.randrange(tokenizer.size) for _ in range(draw.randrange(24))] for _ in range(count)]
 
 
-def argument(tokenizer: CompleteTokenizer, strings: Sequence[str], ids: Sequence[Sequence[int]], labelled: int) -> Any:
+def argument(tokenizer: TokenizerBase, strings: Sequence[str], ids: Sequence[Sequence[int]], labelled: int) -> Any:
     """Returns what IN_NODE is given: the files that a model folder holds, and what to read."""
     import base64
 
     with tempfile.TemporaryDirectory() as folder:
-        table = Tokenizers(tokenizer).save(Path(folder))
+        table = TokenizerPair(tokenizer).save(Path(folder))
         held = {path.name: base64.b64encode(path.read_bytes()).decode() for path in Path(folder).iterdir()}
     held["nmt_nfkc"] = base64.b64encode(nmt_nfkc_map()).decode()
     return {"table": table, "files": held, "strings": strings, "ids": ids, "labelled": labelled}
@@ -358,17 +358,17 @@ def in_node(script: str, given: Any) -> Any:
     return json.loads(done.stdout)
 
 
-def differences(tokenizer: CompleteTokenizer, strings: Sequence[str], ids: Any, found: Any) -> dict[str, list[Any]]:
+def differences(tokenizer: TokenizerBase, strings: Sequence[str], ids: Any, found: Any) -> dict[str, list[Any]]:
     """Returns what the page reads and writes otherwise than Python: under `encode`, `decode`, `tokens` and `labels`."""
     from dataclasses import asdict
 
-    from pellucid.tracing.tokens import tokens_of
+    from pellucid.tracing.tokens import make_tokens
 
     read = tokenizer.encode_lines(strings)
     numbers = [tokenizer.size, tokenizer.pad_id, tokenizer.bos_id, tokenizer.eos_id, tokenizer.unk_id]
     labelled = [*read[: len(found["labels"]) - len(ids)], *ids]
     labels = [
-        [asdict(t) for t in tokens_of(tokenizer, each, (), [i % 2 for i in range(len(each))])] for each in labelled
+        [asdict(t) for t in make_tokens(tokenizer, each, (), [i % 2 for i in range(len(each))])] for each in labelled
     ]
     page_labels = [[{k: v for k, v in t.items() if k != "continues"} for t in each] for each in found["labels"]]
 

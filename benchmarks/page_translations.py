@@ -20,7 +20,7 @@ from sacrebleu import corpus_bleu
 
 from pellucid.conversion.pages import Page, node
 from pellucid.data.lines import read_pairs
-from pellucid.decoding.engine import NEAR_TIE
+from pellucid.decoding.batched_search import NEAR_TIE
 from pellucid.tasks.translator import Translator
 from pellucid.views.model_page import to_page
 from pellucid.weights.export.page_weights import PageWeights

@@ -22,7 +22,7 @@ from typing import Any
 import numpy as np
 import torch
 from page_speed import QUICK, SHAPES
-from report import chromium, circumstances, positive, print_json, refusals_in_words, spread_with_p95
+from report import chromium, circumstances, positive, print_json, refusals_in_words, summarize_times_with_p95
 
 from pellucid.config import DecodeConfig, ModelConfig
 from pellucid.data.lines import read_lines
@@ -111,11 +111,14 @@ def measured(
     ready = [opened_in(browser, path) for _ in range(repeats)]
     row: dict[str, Any] = {
         "model": name, "parameters": sum(p.numel() for p in translator.model.parameters()),
-        "megabytes": round(path.stat().st_size / 1e6, 2), "sentences": len(sources), "ready_ms": spread_with_p95(ready),
+        "megabytes": round(path.stat().st_size / 1e6, 2), "sentences": len(sources),
+        "ready_ms": summarize_times_with_p95(ready),
     }  # fmt: skip
     for beam in BEAMS:
         with opened(browser, path, beam) as page:
-            row[f"beam {beam}"] = {name: spread_with_p95(values) for name, values in answered(page, sources).items()}
+            row[f"beam {beam}"] = {
+                name: summarize_times_with_p95(values) for name, values in answered(page, sources).items()
+            }
     with opened(browser, path, 5) as page:
         row["long_tasks_while_typing"] = typed(page, sources[: max(2, len(sources) // 8)])
     print(f"{name}: {row}", file=sys.stderr)

@@ -4,7 +4,7 @@
 
 A and B are translations of one test. A trial draws sentences with replacement, and tosses a coin for each of them: its
 two translations go to one side and the other. So the sides differ in their translations and not in their quality. Each
-trial is compared by BLEU as `pellucid evaluate --against` does, with new exchanges and resamples every tenth trial;
+trial is compared by BLEU as `pellucid evaluate --baseline` does, with new exchanges and resamples every tenth trial;
 counted is how often p is small, and how often the interval of the difference leaves out 0. Beside them stands the p of
 `sacrebleu --paired-bs`, which sacreBLEU estimates from the bootstrap. Each part has its 95 % interval (Wilson).
 """
@@ -20,7 +20,7 @@ from sacrebleu.metrics.bleu import BLEU
 
 from pellucid.evaluation.held_out import read_columns
 from pellucid.evaluation.label_scores import wilson_interval
-from pellucid.evaluation.scores import middle
+from pellucid.evaluation.scores import compute_interval
 
 RESAMPLES = EXCHANGES = 1000
 LEVELS = (0.01, 0.025, 0.05, 0.1)
@@ -59,7 +59,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         left, right = np.where(heads, first, second), np.where(heads, second, first)
         difference = float(bleu(left.sum(axis=0)) - bleu(right.sum(axis=0)))
         differences = bleu(weights @ left) - bleu(weights @ right)
-        low, high = middle(differences)
+        low, high = compute_interval(differences)
         found["interval leaves out 0"] += low > 0 or high < 0
         p_values = exchange_p(left, right, exchanged, difference), bootstrap_p(difference, differences)
         for name, p in zip(TESTS, p_values, strict=True):

@@ -18,7 +18,7 @@ from tempfile import TemporaryDirectory
 
 import numpy as np
 import torch
-from report import circumstances, in_words, positive, print_json, seconds, spread
+from report import circumstances, format_times, positive, print_json, summarize_times, time_call
 
 import pellucid
 from pellucid.tracing.attention import AttentionTrace
@@ -50,13 +50,13 @@ def measure_once(shape: dict[str, int]) -> dict[str, float]:
     with TemporaryDirectory() as folder:
         png, svg = Path(folder, "a.png"), Path(folder, "a.svg")
         return {
-            "model_png": seconds(lambda: pellucid.view(trace, "model").png(png)),
-            "model_png_again": seconds(lambda: pellucid.view(trace, "model").png(png)),
-            "model_svg": seconds(lambda: pellucid.view(trace, "model").svg(svg)),
-            "thumbnails": seconds(lambda: thumbnails(trace["encoder.self"])),
-            "matrix_png": seconds(lambda: pellucid.view(trace, "matrix").png(png)),
-            "heads_png": seconds(lambda: pellucid.view(trace, "heads").png(png)),
-            "heads_svg": seconds(lambda: pellucid.view(trace, "heads").svg(svg)),
+            "model_png": time_call(lambda: pellucid.view(trace, "model").png(png)),
+            "model_png_again": time_call(lambda: pellucid.view(trace, "model").png(png)),
+            "model_svg": time_call(lambda: pellucid.view(trace, "model").svg(svg)),
+            "thumbnails": time_call(lambda: thumbnails(trace["encoder.self"])),
+            "matrix_png": time_call(lambda: pellucid.view(trace, "matrix").png(png)),
+            "heads_png": time_call(lambda: pellucid.view(trace, "heads").png(png)),
+            "heads_svg": time_call(lambda: pellucid.view(trace, "heads").svg(svg)),
         }
 
 
@@ -76,9 +76,9 @@ def main(argv: Sequence[str] | None = None) -> None:
     command = [sys.executable, __file__, "--once", "--threads", str(args.threads), *(["--quick"] if args.quick else [])]
     processes = 1 if args.quick else args.processes
     runs = [json.loads(subprocess.run(command, check=True, capture_output=True).stdout) for _ in range(processes)]
-    found = {name: spread([run[name] for run in runs]) for name in runs[0]}
+    found = {name: summarize_times([run[name] for run in runs]) for name in runs[0]}
     for name, values in found.items():
-        print(f"{name:<18}{in_words(values)} s", file=sys.stderr)
+        print(f"{name:<18}{format_times(values)} s", file=sys.stderr)
     print_json(circumstances(__file__, argv, ("matplotlib",)) | {"shape": shape, "seconds": found})
 
 

@@ -20,7 +20,7 @@ from functools import partial
 
 import numpy as np
 import torch
-from report import circumstances, in_words, positive, print_json, spread, take_turns
+from report import circumstances, format_times, positive, print_json, summarize_times, take_turns
 
 from pellucid.config import ModelConfig, TrainConfig
 from pellucid.data.batching import Batch
@@ -28,7 +28,7 @@ from pellucid.model.transformer import Transformer
 from pellucid.process import keep_freed_memory
 from pellucid.training.loss import CrossEntropy
 from pellucid.training.optimizer import make_optimizer
-from pellucid.training.precision import bfloat16_gain, multiply_in
+from pellucid.training.precision import bfloat16_gain, set_compute_dtype
 
 SIDES = ("float32", "bfloat16", "autocast")
 WIDTHS = (128, 256, 512)
@@ -49,7 +49,7 @@ class Side:
         """The side with the weights that all begin with."""
         torch.manual_seed(1)
         model = Transformer(config).train()
-        multiply_in(model, name)
+        set_compute_dtype(model, name)
         optimizer = make_optimizer(model, train)
         for group in optimizer.param_groups:
             group["lr"] = 1e-4
@@ -90,10 +90,10 @@ def measure(d_model: int, options: argparse.Namespace) -> dict[str, dict[str, fl
     losses = {side.name: float(side.loss(batch).detach()) / batch.num_tokens for side in sides}
     assert all(abs(loss / losses["float32"] - 1) < 0.02 for loss in losses.values()), losses
     times = take_turns({side.name: partial(side.step, batch) for side in sides}, options.rounds, WARM_UP)
-    found = {name: spread([batch.num_tokens / value for value in values]) for name, values in times.items()}
+    found = {name: summarize_times([batch.num_tokens / value for value in values]) for name, values in times.items()}
     for name, values in found.items():
         gain = values["median"] / found["float32"]["median"]
-        print(f"d_model {d_model}, {name}: {in_words(values)} target tokens/s, {gain:.2f} times", file=sys.stderr)
+        print(f"d_model {d_model}, {name}: {format_times(values)} target tokens/s, {gain:.2f} times", file=sys.stderr)
     return found
 
 

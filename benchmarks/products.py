@@ -13,9 +13,9 @@ from typing import Any
 
 import torch
 import torch.nn.functional as F
-from report import circumstances, positive, print_json, spread, take_turns
+from report import circumstances, positive, print_json, summarize_times, take_turns
 
-from pellucid.model.fast.products import gain_of_onednn, linear, product, summed_product
+from pellucid.model.fast.products import gain_of_onednn, linear, matmul_nt, matmul_tn
 
 SHAPES = ((128, 384), (128, 128), (128, 512), (512, 128), (128, 4000), (256, 1024), (1024, 256), (256, 8000))
 ROWS = (5, 64, 320, 1787)
@@ -42,13 +42,13 @@ def measured(rows: int, inner: int, outer: int, rounds: int) -> dict[str, Any]:
     x, weight, upstream = torch.rand(rows, inner), torch.rand(outer, inner), torch.rand(rows, outer)
     sides: dict[str, tuple[Callable[[], object], Callable[[], object]]] = {
         "forward": (lambda: F.linear(x, weight), lambda: linear(x, weight)),
-        "input": (lambda: upstream @ weight, lambda: product(upstream, weight.t())),
-        "weight": (lambda: upstream.t() @ x, lambda: summed_product(upstream, x)),
+        "input": (lambda: upstream @ weight, lambda: matmul_nt(upstream, weight.t())),
+        "weight": (lambda: upstream.t() @ x, lambda: matmul_tn(upstream, x)),
     }
     found: dict[str, Any] = {"rows": rows, "inner": inner, "outer": outer}
     for name, (plain, ours) in sides.items():
         times = take_turns({"plain": plain, "ours": ours}, rounds, warm_up=2)
-        found[name] = spread([p / o for p, o in zip(times["plain"], times["ours"], strict=True)])
+        found[name] = summarize_times([p / o for p, o in zip(times["plain"], times["ours"], strict=True)])
     return found
 
 

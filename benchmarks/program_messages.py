@@ -73,6 +73,14 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def messages(catalog: Path) -> Iterator[tuple[str, str]]:
     """Yields the messages of a catalog with their translations, as plain text: no context, no letters for keys."""
+    for message, translation in entries(catalog):
+        english, other = plain(message), plain(translation)
+        if is_pair(english, other):
+            yield english, other
+
+
+def entries(catalog: Path) -> Iterator[tuple[str, str]]:
+    """Yields the messages of a catalog with their translations as they stand there, but without context."""
     with catalog.open("rb") as file:
         try:
             found = gettext.GNUTranslations(file)
@@ -84,9 +92,8 @@ def messages(catalog: Path) -> Iterator[tuple[str, str]]:
             message, number = message
             if number:
                 continue
-        english, other = plain(message.split(CONTEXT)[-1]), plain(translation)
-        if is_pair(english, other):
-            yield english, other
+        if message:  # the empty one is the catalog's head
+            yield message.split(CONTEXT)[-1], translation
 
 
 def plain(text: str) -> str:

@@ -27,7 +27,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from report import circumstances, in_words, positive, print_json, refusals_in_words, spread
+from report import circumstances, format_times, positive, print_json, refusals_in_words, summarize_times
 
 from pellucid import ModelConfig, Transformer
 from pellucid.data.dates import split_dates, write_parallel
@@ -35,7 +35,7 @@ from pellucid.data.dates import split_dates, write_parallel
 SETTINGS = {
     "data.tokenizer": "bpe", "data.vocab_size": 2000, "model.d_model": 256, "model.d_ff": 1024,
     "model.num_encoder_layers": 3, "model.num_decoder_layers": 3, "train.steps": 60, "train.batch_tokens": 2048,
-    "train.warmup_steps": 20, "train.validate_every": 60, "train.validate_decode": 0, "train.save_every": 60,
+    "train.warmup_steps": 20, "train.validate_every": 60, "train.decode_and_evaluate": 0, "train.save_every": 60,
     "train.average": 1, "train.log_every": 10,
 }  # fmt: skip
 QUICK = {"model.d_model": 16, "model.d_ff": 32, "train.steps": 4, "train.log_every": 1, "train.batch_tokens": 256}
@@ -71,9 +71,9 @@ def measure(args: argparse.Namespace) -> dict[str, Any]:
                 found[ranks].append(train(args, Path(name), f"{ranks}-{number}", ranks))
     speeds = {ranks: [speed for speed, _ in each] for ranks, each in found.items()}
     losses = [loss for each in found.values() for _, loss in each]
-    ratio = spread([b / a for a, b in zip(speeds[1], speeds[args.cores], strict=True)])
-    sides = {f"{ranks} x {args.cores // ranks} threads": spread(each) for ranks, each in speeds.items()}
-    print(f"{args.cores} ranks train {in_words(ratio)} times as fast as one process", file=sys.stderr)
+    ratio = summarize_times([b / a for a, b in zip(speeds[1], speeds[args.cores], strict=True)])
+    sides = {f"{ranks} x {args.cores // ranks} threads": summarize_times(each) for ranks, each in speeds.items()}
+    print(f"{args.cores} ranks train {format_times(ratio)} times as fast as one process", file=sys.stderr)
     return {"tokens a second": sides, "ratio": ratio, "equal": max(losses) - min(losses) < EQUAL}
 
 

@@ -16,14 +16,14 @@ from typing import Any
 
 import torch
 
+from pellucid.benchmark.machine import cpu_model
+from pellucid.benchmark.machine import matrix_peak as matrix_peak
+from pellucid.benchmark.times import format_times as format_times
+from pellucid.benchmark.times import p95 as p95
+from pellucid.benchmark.times import summarize_times as summarize_times
+from pellucid.benchmark.times import summarize_times_with_p95 as summarize_times_with_p95
+from pellucid.benchmark.times import time_call as time_call
 from pellucid.errors import ConfigError, PellucidError
-from pellucid.measuring.machine import cpu_model
-from pellucid.measuring.machine import matrix_peak as matrix_peak
-from pellucid.measuring.times import in_words as in_words
-from pellucid.measuring.times import p95 as p95
-from pellucid.measuring.times import seconds as seconds
-from pellucid.measuring.times import spread as spread
-from pellucid.measuring.times import spread_with_p95 as spread_with_p95
 
 
 def circumstances(script: str, argv: Sequence[str] | None, packages: Sequence[str] = ()) -> dict[str, Any]:
@@ -54,7 +54,7 @@ def _version(package: str) -> str:
 
 def take_turns(sides: Mapping[str, Callable[[], object]], rounds: int, warm_up: int = 0) -> dict[str, list[float]]:
     """Returns the seconds of each side in each round; first come `warm_up` rounds that do not count."""
-    times = [{name: seconds(side) for name, side in sides.items()} for _ in range(warm_up + rounds)]
+    times = [{name: time_call(side) for name, side in sides.items()} for _ in range(warm_up + rounds)]
     return {name: [row[name] for row in times[warm_up:]] for name in sides}
 
 

@@ -29,7 +29,7 @@ from report import circumstances, positive, print_json, refusals_in_words
 from sacrebleu.metrics.chrf import CHRF
 
 from pellucid.tasks.translator import Translator
-from pellucid.text.subwords import Subwords
+from pellucid.text.subwords import SentencePieceTokenizer
 from pellucid.text.tokenizer import Tokenizer
 
 Pair = tuple[str, str]
@@ -148,7 +148,7 @@ def measure(name: str, options: argparse.Namespace, folder: Path) -> dict[str, A
     run = folder / "run"
     command = ["train", "--src", folder / "train.src", "--tgt", folder / "train.tgt", "--out", run]
     command += ["--budget", options.budget, *(["--set", f"train.steps={options.steps}"] if options.steps else [])]
-    plan = pellucid(*command, "--plan")
+    plan = pellucid(*command, "--dry-run")
     told = pellucid(*command)
     translator = Translator.load(run)
     sources, references = [source for source, _ in held_out], [target for _, target in held_out]
@@ -189,7 +189,7 @@ def pellucid(*arguments: object) -> str:
 
 def single_characters(tokenizer: Tokenizer) -> float:
     """The part of the pieces that are one character."""
-    assert isinstance(tokenizer, Subwords)
+    assert isinstance(tokenizer, SentencePieceTokenizer)
     return sum(len(piece) == 1 for piece in tokenizer.pieces()) / tokenizer.size
 
 

@@ -3,7 +3,7 @@
     for part in 0.0 0.1; do for seed in 1 2; do
       OMP_NUM_THREADS=1 pellucid train multi30k-de-en --data-dir DATA --out runs/c$part-s$seed \
         --set model.d_model=64 --set model.d_ff=256 --set model.dropout=0.1 --set train.steps=2200 \
-        --set train.batch_tokens=1024 --set train.schedule=stable --set train.warmup_steps=176 \
+        --set train.batch_tokens=1024 --set train.schedule=wsd --set train.warmup_steps=176 \
         --set train.save_every=66 --set train.optimizer=adam --set train.precision=float32 --set train.seed=$seed \
         --set data.concatenate=$part
     done; done
@@ -29,8 +29,9 @@ from scripts import SPELLINGS
 
 from pellucid.data.lines import read_pairs
 from pellucid.errors import DataError
-from pellucid.run.folder import RunFolder, stored_recipe
-from pellucid.tasks.translator import LongText, Translator
+from pellucid.run.folder import RunFolder, read_stored_recipe
+from pellucid.tasks.segmenter import LongTextWarning
+from pellucid.tasks.translator import Translator
 
 SENTENCES = (1, 2, 3, 5)
 
@@ -45,7 +46,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--beam-size", type=positive, default=1)
     parser.add_argument("--spellings", action="store_true", help="count translations that other spaces change")
     arguments = parser.parse_args(argv)
-    warnings.simplefilter("ignore", LongText)
+    warnings.simplefilter("ignore", LongTextWarning)
     rows = [measured(run, arguments) for run in arguments.runs]
     print_json(circumstances(__file__, argv, ()) | {"runs": rows})
     return 0
@@ -60,7 +61,7 @@ def lines_of(pairs: Sequence[tuple[str, str]], sentences: int) -> list[tuple[str
 def measured(run: Path, arguments: argparse.Namespace) -> dict[str, Any]:
     """Returns what a run was trained with, its validation loss, its BLEU by sentences a line, and by spelling how many
     translations are others."""
-    recipe, result = stored_recipe(run), RunFolder(run).result
+    recipe, result = read_stored_recipe(run), RunFolder(run).result
     if result is None:
         raise DataError(f"the run `{run}` has not finished", "give the command that began it once more")
     texts = (arguments.src, arguments.ref) if arguments.src else (recipe.data.valid_src, recipe.data.valid_tgt)

@@ -25,11 +25,16 @@ from report import circumstances, positive, print_json, refusals_in_words
 from sacrebleu import corpus_bleu
 
 from pellucid.data.lines import read_lines, read_pairs
-from pellucid.tasks.translator import LongText, Translator
-from pellucid.text.words import cut_words
+from pellucid.tasks.segmenter import LongTextWarning
+from pellucid.tasks.translator import Translator
+from pellucid.text.words import tokenize_words
 
-DETERMINERS = frozenset(cut_words("a an the his her their its two three four five some several many this that another"))
-BEHIND = frozenset(cut_words(". , ; and or is are in on at of with to for from by near under while that who which has"))
+DETERMINERS = frozenset(
+    tokenize_words("a an the his her their its two three four five some several many this that another")
+)
+BEHIND = frozenset(
+    tokenize_words(". , ; and or is are in on at of with to for from by near under while that who which has")
+)
 LEAST = 20
 """The times that a word is seen in the training text before it is called a noun."""
 
@@ -47,7 +52,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--length-penalty", type=float, help="(the model's own)")
     parser.add_argument("--seed", type=int, default=1)
     arguments = parser.parse_args(argv)
-    warnings.simplefilter("ignore", LongText)
+    warnings.simplefilter("ignore", LongTextWarning)
     folder = arguments.data_dir / "multi30k"
     names = nouns(read_lines(folder / "train.en.gz"))
     files = [str(folder / f"{arguments.split}.{language}.gz") for language in ("de", "en")]
@@ -61,7 +66,7 @@ def nouns(lines: Iterable[str]) -> frozenset[str]:
     now and then right behind a determiner."""
     seen, led, ended = Counter[str](), Counter[str](), Counter[str]()
     for line in lines:
-        words = ["", *cut_words(line.lower()), "."]
+        words = ["", *tokenize_words(line.lower()), "."]
         for before, word, after in zip(words, words[1:], words[2:], strict=False):
             if word.isalpha():
                 seen[word] += 1
@@ -76,7 +81,7 @@ def nouns(lines: Iterable[str]) -> frozenset[str]:
 
 def drawn(text: str, free: str, names: frozenset[str], arguments: argparse.Namespace, number: int) -> list[str]:
     """Returns some nouns of a reference, by the seed and the number of its line."""
-    words = [word for word in dict.fromkeys(cut_words(text)) if word in names]
+    words = [word for word in dict.fromkeys(tokenize_words(text)) if word in names]
     if arguments.missing:
         words = [word for word in words if not used(word, free)]
     return random.Random(f"{arguments.seed} {number}").sample(words, min(arguments.count, len(words)))
@@ -99,7 +104,7 @@ def measured(pairs: Sequence[tuple[str, str]], names: frozenset[str], arguments:
     asked = [i for i, of_line in enumerate(terms) if of_line]
     print(f"{len(asked):,} of {len(pairs):,} lines have a term", file=sys.stderr)
     again = time.perf_counter()
-    found = translator.translate(sources, **how, line_terms=terms, segment="off")
+    found = translator.translate(sources, **how, constraints=terms, segment="off")
     ended = time.perf_counter()
     held = [t.text for t in found]
 
@@ -111,7 +116,7 @@ def measured(pairs: Sequence[tuple[str, str]], names: frozenset[str], arguments:
         return round(sum(used(term, texts[i]) for i in asked for term in terms[i]) / max(1, count), 4)
 
     def lengths(texts: Sequence[str]) -> float:
-        words = [sum(len(cut_words(side[i])) for i in asked) for side in (texts, references)]
+        words = [sum(len(tokenize_words(side[i])) for i in asked) for side in (texts, references)]
         return round(words[0] / max(1, words[1]), 3)
 
     every = range(len(pairs))

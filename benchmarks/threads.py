@@ -30,7 +30,7 @@ from pellucid import Classifier, LanguageModel, ModelConfig, Trace, Translator
 from pellucid.config import DecodeConfig
 from pellucid.model.families import DecoderOnly, SequenceClassifier
 from pellucid.model.transformer import Transformer
-from pellucid.text.tokenizers import Tokenizers
+from pellucid.text.tokenizers import TokenizerPair
 from pellucid.text.vocabulary import Vocabulary
 
 LETTERS = "abcdefghijklmnopqrst "
@@ -46,14 +46,14 @@ def translator(folder: str) -> Translator:
     config = ModelConfig(
         src_vocab_size=letters.size, tgt_vocab_size=letters.size, num_encoder_layers=2, num_decoder_layers=2, **SIZES
     )
-    return Translator(Transformer(config), Tokenizers(letters, letters), DecodeConfig(beam_size=3, max_length=12))
+    return Translator(Transformer(config), TokenizerPair(letters, letters), DecodeConfig(beam_size=3, max_length=12))
 
 
 def jobs(folder: str) -> dict[str, Job]:
     """What the threads do."""
     torch.manual_seed(1)
     letters = Vocabulary("characters", tuple(LETTERS))
-    pair = Tokenizers(letters, letters)
+    pair = TokenizerPair(letters, letters)
     encoder = ModelConfig.encoder(vocab_size=letters.size, num_layers=2, num_classes=3, **SIZES)
     decoder = ModelConfig.decoder(vocab_size=letters.size, num_layers=2, **SIZES)
     turning, judge = translator(folder), Classifier(SequenceClassifier(encoder), pair)

@@ -18,20 +18,20 @@ from textwrap import dedent
 from typing import Any
 
 import torch
-from report import circumstances, in_words, positive, print_json, seconds, spread
+from report import circumstances, format_times, positive, print_json, summarize_times, time_call
 from torch import Tensor
 
 import pellucid
 from pellucid.config import DecodeConfig, ModelConfig
-from pellucid.decoding.engine import search
+from pellucid.decoding.batched_search import search
 from pellucid.model import attention as home
 from pellucid.model import layers
 from pellucid.model.families import EncoderOnly, Model
 from pellucid.model.transformer import Transformer
 
-QUESTION = "    tell_observer(block, q, k, v, mask, bias, output)\n"
+QUESTION = "    notify_attention(block, q, k, v, mask, bias, output)\n"
 """The line of attention() that asks."""
-QUESTION_OF_SUMS = "    tell_of_sum(self, norm, x, added, after)\n"
+QUESTION_OF_SUMS = "    notify_residual(self, norm, x, added, after)\n"
 """The line of a residual sum that asks."""
 
 
@@ -60,18 +60,18 @@ def passes(model: Model, length: int) -> tuple[Callable[[], object], Callable[[]
 @contextmanager
 def without_question() -> Iterator[None]:
     """attention() and residual sums as they would be if nothing could observe them."""
-    kept, kept_add = home.attention, layers.ResidualSums.add
+    kept, kept_add = home.attention, layers.ResidualConnections.add
     places = ((home, kept, QUESTION), (layers, kept_add, QUESTION_OF_SUMS))
     bare: dict[str, Any] = {}
     for module, function, question in places:
         source = dedent(inspect.getsource(function))
         assert question in source, f"{module.__name__} asks in other words now"
         exec(compile(source.replace(question, ""), str(module.__file__), "exec"), vars(module), bare)
-    home.attention, layers.ResidualSums.add = bare["attention"], bare["add"]  # type: ignore[method-assign]
+    home.attention, layers.ResidualConnections.add = bare["attention"], bare["add"]  # type: ignore[method-assign]
     try:
         yield
     finally:
-        home.attention, layers.ResidualSums.add = kept, kept_add  # type: ignore[method-assign]
+        home.attention, layers.ResidualConnections.add = kept, kept_add  # type: ignore[method-assign]
 
 
 def asked_against_not(call: Callable[[], object], pairs: int) -> list[float]:
@@ -79,10 +79,10 @@ def asked_against_not(call: Callable[[], object], pairs: int) -> list[float]:
     ratios = []
     for number in range(pairs):
         # The order alternates: what runs second may find warmer memory.
-        with_question = seconds(call) if number % 2 else None
+        with_question = time_call(call) if number % 2 else None
         with without_question():
-            without = seconds(call)
-        ratios.append((with_question or seconds(call)) / without)
+            without = time_call(call)
+        ratios.append((with_question or time_call(call)) / without)
     return ratios
 
 
@@ -97,8 +97,11 @@ def measure_search(pairs: int) -> dict[str, Any]:
         return search(model, [source], decode)
 
     call()
-    found = {"plain_s": spread([seconds(call) for _ in range(pairs)]), "off": spread(asked_against_not(call, pairs))}
-    words = ", ".join(f"{key} {in_words(values)}" for key, values in found.items())
+    found = {
+        "plain_s": summarize_times([time_call(call) for _ in range(pairs)]),
+        "off": summarize_times(asked_against_not(call, pairs)),
+    }
+    words = ", ".join(f"{key} {format_times(values)}" for key, values in found.items())
     print(f"a greedy search of 40 steps: {words}", file=sys.stderr)
     return {"model": "tiny Transformer, greedy search of 40 steps", "pairs": pairs} | found
 
@@ -109,10 +112,14 @@ def measure(name: str, model: Model, length: int, pairs: int) -> dict[str, Any]:
     plain(), traced()
     on, alone = [], []
     for _ in range(pairs):
-        alone.append(seconds(plain))
-        on.append(seconds(traced) / seconds(plain))
-    found = {"plain_s": spread(alone), "on": spread(on), "off": spread(asked_against_not(plain, pairs))}
-    words = ", ".join(f"{key} {in_words(values)}" for key, values in found.items())
+        alone.append(time_call(plain))
+        on.append(time_call(traced) / time_call(plain))
+    found = {
+        "plain_s": summarize_times(alone),
+        "on": summarize_times(on),
+        "off": summarize_times(asked_against_not(plain, pairs)),
+    }
+    words = ", ".join(f"{key} {format_times(values)}" for key, values in found.items())
     print(f"{name} at {length} tokens: {words}", file=sys.stderr)
     return {"model": name, "tokens": length, "pairs": pairs} | found
 

@@ -24,10 +24,10 @@ from report import circumstances, positive, print_json
 from pellucid.data.dates import split_dates, write_parallel
 
 SETTINGS = {
-    "data.tokenizer": "bpe", "data.vocab_size": 300, "data.subword_sampling": 0.1, "model.d_model": 64,
+    "data.tokenizer": "bpe", "data.vocab_size": 300, "data.subword_regularization": 0.1, "model.d_model": 64,
     "model.d_ff": 128, "model.num_encoder_layers": 2, "model.num_decoder_layers": 2, "train.steps": 100_000_000,
     "train.batch_tokens": 1024, "train.accumulate": 2, "train.warmup_steps": 1000, "train.validate_every": 100,
-    "train.validate_decode": 20, "train.save_every": 100, "train.ema_decay": 0.99, "train.log_every": 10,
+    "train.decode_and_evaluate": 20, "train.save_every": 100, "train.ema_decay": 0.99, "train.log_every": 10,
 }  # fmt: skip
 
 

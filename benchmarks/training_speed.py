@@ -29,16 +29,16 @@ from pathlib import Path
 
 import torch
 from measured_model import load_recipe
-from report import circumstances, in_words, matrix_peak, positive, print_json, refusals_in_words, spread
+from report import circumstances, format_times, matrix_peak, positive, print_json, refusals_in_words, summarize_times
 from torch.utils.flop_counter import FlopCounterMode
 from torch_transformer import count_parameters, with_weights_of
 
 from pellucid.config import ModelConfig, Recipe, TrainConfig
-from pellucid.data.batching import BatchOrder, draw_batch
+from pellucid.data.batching import BucketBatchSampler, collate_batch
 from pellucid.data.prepare import open_corpus, prepare, train_tokenizers
 from pellucid.data.sentences import Indices
-from pellucid.data.shards import Shard
-from pellucid.model.fast.products import plain_products
+from pellucid.data.shards import EncodedCorpus
+from pellucid.model.fast.products import use_torch_matmul
 from pellucid.model.transformer import Transformer
 from pellucid.planning.settings import fit_to_tokenizers
 from pellucid.process import keep_freed_memory
@@ -63,7 +63,7 @@ class Job:
 
     model: ModelConfig
     train: TrainConfig
-    shard: Shard
+    shard: EncodedCorpus
     folder: Path
     threads: int
 
@@ -99,7 +99,7 @@ def pellucid_step(job: Job) -> Step:
     )  # fmt: skip
 
     def step(sentences: Indices) -> tuple[float, int]:
-        batch = draw_batch(job.shard, sentences, job.model)
+        batch = collate_batch(job.shard, sentences, job.model)
         return trainer.step([batch]).loss.item(), batch.num_tokens
 
     return step
@@ -119,7 +119,7 @@ def torch_step(job: Job, tuned: bool) -> Step:
         steps += 1
         for group in optimizer.param_groups:
             group["lr"] = learning_rate(steps, config, job.model.d_model)
-        batch = draw_batch(job.shard, sentences, job.model)
+        batch = collate_batch(job.shard, sentences, job.model)
         model.train()
         optimizer.zero_grad()
         loss = model.loss(batch.src, batch.tgt_in, batch.tgt_out, config.label_smoothing)
@@ -171,7 +171,7 @@ def prove_equal(job: Job, batches: Sequence[Indices]) -> dict[str, float]:
     assert parameters == count_parameters(theirs), (parameters, count_parameters(theirs))
     smoothing, largest = job.train.label_smoothing, 0.0
     for sentences in batches:
-        batch = draw_batch(job.shard, sentences, job.model)
+        batch = collate_batch(job.shard, sentences, job.model)
         loss = float(CrossEntropy(smoothing)(ours, batch).reported.detach()) / batch.num_tokens
         peer = float(theirs.loss(batch.src, batch.tgt_in, batch.tgt_out, smoothing).detach())
         largest = max(largest, abs(loss - peer))
@@ -200,9 +200,9 @@ def measure(job: Job, stream: Iterator[list[Indices]], windows: int) -> list[dic
 
 def products(job: Job, model: Transformer, batches: Sequence[Indices]) -> int:
     """Returns the operations of the matrix products of training on batches: three times those of the forward pass."""
-    with FlopCounterMode(display=False) as counter, torch.no_grad(), plain_products():
+    with FlopCounterMode(display=False) as counter, torch.no_grad(), use_torch_matmul():
         for sentences in batches:
-            batch = draw_batch(job.shard, sentences, job.model)
+            batch = collate_batch(job.shard, sentences, job.model)
             model(batch.src, batch.tgt_in)
     return 3 * counter.get_total_flops()
 
@@ -211,13 +211,13 @@ def make_job(recipe: Recipe, folder: Path, threads: int) -> Job:
     """Trains the tokenizer, encodes the corpus, and sizes the model by it."""
     corpus = open_corpus(recipe.data)
     tokenizers = train_tokenizers(corpus)
-    prepared = prepare(corpus, tokenizers, folder, RunLog(folder, 0, quiet=True).say, resuming=False)
+    prepared = prepare(corpus, tokenizers, folder, RunLog(folder, 0, quiet=True).log_line, resuming=False)
     return Job(fit_to_tokenizers(recipe.model, tokenizers), recipe.train, prepared.train, folder, threads)
 
 
-def in_groups(order: BatchOrder, size: int) -> Iterator[list[Indices]]:
+def in_groups(order: BucketBatchSampler, size: int) -> Iterator[list[Indices]]:
     """All batches of the order, `size` at a time."""
-    stream = order.follow(0, 0)
+    stream = order.iterate_from(0, 0)
     while True:
         yield [next(stream)[2] for _ in range(size)]
 
@@ -225,13 +225,15 @@ def in_groups(order: BatchOrder, size: int) -> Iterator[list[Indices]]:
 def summarise(windows: list[dict[str, Window]]) -> dict[str, object]:
     """Speeds by side, and ratios window by window."""
     peers = [side for side in SIDES if side != "pellucid"]
-    speeds = {side: spread([window[side].speed for window in windows]) for side in SIDES}
-    shares = {side: spread([window[side].share_of_peak for window in windows]) for side in SIDES}
-    ratios = {peer: spread([window["pellucid"].speed / window[peer].speed for window in windows]) for peer in peers}
+    speeds = {side: summarize_times([window[side].speed for window in windows]) for side in SIDES}
+    shares = {side: summarize_times([window[side].share_of_peak for window in windows]) for side in SIDES}
+    ratios = {
+        peer: summarize_times([window["pellucid"].speed / window[peer].speed for window in windows]) for peer in peers
+    }
     for side in SIDES:
-        ratio = f", Pellucid is {in_words(ratios[side])} times as fast" if side in ratios else ""
+        ratio = f", Pellucid is {format_times(ratios[side])} times as fast" if side in ratios else ""
         share = f"{shares[side]['median']:.0%} of the peak"
-        print(f"{side:<12} {in_words(speeds[side])} tokens/s, {share}{ratio}", file=sys.stderr)
+        print(f"{side:<12} {format_times(speeds[side])} tokens/s, {share}{ratio}", file=sys.stderr)
     return {
         "tokens_per_second": speeds,
         "share_of_peak": shares,
@@ -255,7 +257,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     with tempfile.TemporaryDirectory() as folder:
         job = make_job(recipe, Path(folder), args.threads)
         lengths = job.shard.source.lengths, job.shard.target.lengths
-        stream = in_groups(BatchOrder(*lengths, job.train.batch_tokens, job.train.seed), args.batches)
+        stream = in_groups(BucketBatchSampler(*lengths, job.train.batch_tokens, job.train.seed), args.batches)
         proof = prove_equal(job, next(stream)[:4])
         print(f"{proof['parameters']:,} parameters, losses equal to {proof['loss_difference']:.1g}", file=sys.stderr)
         windows = measure(job, stream, args.windows)

@@ -23,7 +23,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from report import circumstances, in_words, positive, print_json, spread
+from report import circumstances, format_times, positive, print_json, summarize_times
 
 import pellucid
 
@@ -62,7 +62,7 @@ class Side:
         """Trains anew and returns target tokens a second, the median of all windows but the first."""
         window = max(1, steps // 6)
         keys = {
-            "steps": steps, "log_every": window, "validate_every": steps, "save_every": steps, "validate_decode": 2,
+            "steps": steps, "log_every": window, "validate_every": steps, "save_every": steps, "decode_and_evaluate": 2,
             "optimizer": "adam", "precision": "float32",
         }  # fmt: skip
         options = [word for key, value in keys.items() for word in ("--set", f"train.{key}={value}")]
@@ -147,9 +147,9 @@ def main(argv: Sequence[str] | None = None) -> None:
 
 def _training(sides: dict[str, Side], args: argparse.Namespace) -> dict[str, Any]:
     rows = compare(lambda side: side.train(args.data_dir.resolve(), args.steps, args.set), sides, args.rounds)
-    ratios = spread([row["now"] / row["before"] for row in rows])
-    print(f"training: {in_words(ratios)} times as fast", file=sys.stderr)
-    speeds = {name: spread([row[name] for row in rows]) for name in sides}
+    ratios = summarize_times([row["now"] / row["before"] for row in rows])
+    print(f"training: {format_times(ratios)} times as fast", file=sys.stderr)
+    speeds = {name: summarize_times([row[name] for row in rows]) for name in sides}
     return {"times as fast": ratios, "tokens a second": speeds}
 
 
@@ -175,9 +175,12 @@ def _translating(sides: dict[str, Side], args: argparse.Namespace, texts: list[s
             side.close()
     table = {}
     for case, (_, count, _) in CASES.items():
-        ratios = spread([row["before"] / row["now"] for row in rows[case]])
-        print(f"{case}: {in_words(ratios)} times as fast, {equal[case]} of {count} translations equal", file=sys.stderr)
-        seconds = {name: spread([row[name] for row in rows[case]]) for name in sides}
+        ratios = summarize_times([row["before"] / row["now"] for row in rows[case]])
+        print(
+            f"{case}: {format_times(ratios)} times as fast, {equal[case]} of {count} translations equal",
+            file=sys.stderr,
+        )
+        seconds = {name: summarize_times([row[name] for row in rows[case]]) for name in sides}
         table[case] = {
             "times as fast": ratios, "seconds": seconds, "sentences": count, "equal translations": equal[case]
         }  # fmt: skip

@@ -20,12 +20,12 @@ from typing import Any
 
 import torch
 from measured_model import load_recipe
-from report import circumstances, matrix_peak, positive, print_json, refusals_in_words, seconds
+from report import circumstances, matrix_peak, positive, print_json, refusals_in_words, time_call
 from torch.profiler import ProfilerActivity, profile
 from training_speed import AS_IN_TORCH, in_groups, make_job, pellucid_step
 
 import pellucid
-from pellucid.data.batching import BatchOrder
+from pellucid.data.batching import BucketBatchSampler
 
 KINDS = {
     "products of weights": r"mm|addmm_?|mkldnn_linear|linear|_linear_pointwise",
@@ -52,9 +52,9 @@ CASES = {
 def profiled(work: Callable[[], object], rounds: int) -> dict[str, Any]:
     """Returns the milliseconds of some work, the best of `rounds`, and its share by kind."""
     work()
-    milliseconds = 1000 * min(seconds(work) for _ in range(rounds))
+    milliseconds = 1000 * min(time_call(work) for _ in range(rounds))
     with profile(activities=[ProfilerActivity.CPU]) as profiler:
-        under_profile = 1000 * seconds(work)
+        under_profile = 1000 * time_call(work)
     spent: dict[str, float] = defaultdict(float)
     for event in profiler.key_averages():
         spent[kind_of(event.key)] += event.self_cpu_time_total / 1000
@@ -82,7 +82,7 @@ def training(data_dir: str | None, quick: bool, threads: int, rounds: int) -> di
     with tempfile.TemporaryDirectory() as folder:
         job = make_job(load_recipe(data_dir, quick, AS_IN_TORCH), Path(folder), threads)
         lengths = job.shard.source.lengths, job.shard.target.lengths
-        ((sentences,),) = [next(in_groups(BatchOrder(*lengths, job.train.batch_tokens, job.train.seed), 1))]
+        ((sentences,),) = [next(in_groups(BucketBatchSampler(*lengths, job.train.batch_tokens, job.train.seed), 1))]
         step = pellucid_step(job)
         return profiled(lambda: step(sentences), rounds)
 
@@ -90,7 +90,7 @@ def training(data_dir: str | None, quick: bool, threads: int, rounds: int) -> di
 def decoding(model: Path, data_dir: str | None, threads: int, rounds: int, most: int | None) -> dict[str, Any]:
     """Returns where translating goes, case by case."""
     torch.set_num_threads(threads)
-    translator = pellucid.Translator.load(model, device="cpu")
+    translator = pellucid.Translator.load(model, device="cpu", engine="torch")
     source = Path(data_dir or ".") / "multi30k" / "test_2016_flickr.de.gz"
     lines = list(pellucid.read_lines(source))[:most]
     found = {}

@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from report import circumstances, in_words, positive, print_json, refusals_in_words, seconds, spread
+from report import circumstances, format_times, positive, print_json, refusals_in_words, summarize_times, time_call
 
 from pellucid import read_lines
 from pellucid.tasks.task import open_model
@@ -47,13 +47,13 @@ def measure(args: argparse.Namespace, text: Path, beam_size: int) -> tuple[dict[
     for number in range(args.rounds):
         names = [*sides] if number % 2 == 0 else [*sides][::-1]
         for name in names:
-            times[name].append(seconds(lambda name=name: translate(sides[name])))  # type: ignore[misc]
+            times[name].append(time_call(lambda name=name: translate(sides[name])))  # type: ignore[misc]
     one, several = times.values()
-    ratios = spread([a / b for a, b in zip(one, several, strict=True)])
+    ratios = summarize_times([a / b for a, b in zip(one, several, strict=True)])
     words = ", ".join(f"{name} {statistics.median(values):.3g} s" for name, values in times.items())
     what = f"beam {beam_size}, {text.name}"
-    print(f"{what}: {words}: workers are {in_words(ratios)} times as fast", file=sys.stderr)
-    found = {name: spread(values) for name, values in times.items()}
+    print(f"{what}: {words}: workers are {format_times(ratios)} times as fast", file=sys.stderr)
+    found = {name: summarize_times(values) for name, values in times.items()}
     return {"seconds": found, "workers times as fast": ratios}, len(written) == 1
 
 

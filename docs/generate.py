@@ -20,9 +20,9 @@ from typing import Any, Literal
 from unittest.mock import patch
 
 import pellucid.errors
+from pellucid.cli.commands import VERBS
 from pellucid.cli.main import main as run_command_line
-from pellucid.cli.verbs import VERBS
-from pellucid.config import PRESETS, SECTIONS, ModelConfig, Recipe, SamplingConfig, shipped_recipes
+from pellucid.config import PRESETS, SECTIONS, ModelConfig, Recipe, SamplingConfig, list_shipped_recipes
 from pellucid.config.schema import attribute_docstrings, recipe_schema
 from pellucid.config.tables import toml_line
 from pellucid.errors import PellucidError
@@ -32,6 +32,7 @@ WIDTH = 100
 KINDS = {
     int: "whole number", float: "number", bool: "`true`, `false`", str: "string", types.NoneType: '`"none"`',
     tuple[str, ...]: "list of strings", tuple[int, ...]: "list of whole numbers", tuple[float, ...]: "list of numbers",
+    tuple[tuple[int, ...], ...]: "list of lists of whole numbers",
 }  # fmt: skip
 
 GENERATED = "<!-- Written by docs/generate.py: change the code, then run it again. -->"
@@ -55,12 +56,12 @@ COMMAND_LINE = rf"""{GENERATED}
 
 # Command line
 
-`pellucid --help` lists the verbs, `pellucid VERB --help` shows what stands here. Data goes to standard output,
+`pellucid --help` lists the verbs, `pellucid VERB --help` prints the text of this page. Data goes to standard output,
 everything else to standard error. `--debug`, with any verb, shows the traceback of an error. The exit status is 0, 2
 for a user's mistake, 1 for a failure, 130 after SIGINT, 143 after SIGTERM, 129 after SIGHUP.
-[Lines in, lines out](../concepts/streams.md) says what stands behind it.
+[Input, output and exit status](../concepts/streams.md) has the details.
 
-A shell completes verbs, options and what they take once its start-up file has the line for it:
+A shell completes verbs, options and their values if its start-up file has this line:
 
 | shell | file | line |
 | --- | --- | --- |
@@ -73,31 +74,31 @@ ERRORS = f"""{GENERATED}
 
 # Errors
 
-An error that you can mend says what is wrong, with the values, what is allowed, and in its hint what to do. The command
-line prints both on standard error, without a traceback, and exits; `--debug` shows the traceback.
+A user error has a message (what is wrong, the values, the allowed ones) and a hint with the remedy. The command line
+prints both on standard error, without a traceback, and exits; `--debug` shows the traceback.
 
 ```text
 {{example}}
 ```
 
 In Python it is an exception of one of these classes, all of them in `pellucid` and in `pellucid.errors`. The message is
-`str(error)`, the hint `error.hint`. There a parameter stands as a call has it: `` `out=` ``, `` `fresh=True` ``; the
-command line says its own options in their place, `` `--out` ``, `` `--fresh` ``.
+`str(error)`, the hint `error.hint`. They name parameters of Python, `` `out=` ``, `` `fresh=True` ``; on the command
+line these are replaced by options, `` `--out` ``, `` `--fresh` ``.
 
 | class | exit status | raised for |
 | --- | --- | --- |
 {{classes}}
 
-A disk that is full is a failure, exit status 1, whatever class says so. Values from outside stand in a message with
-their escapes visible, and cut to 80 characters, paths to 240.
+A full disk is a failure, exit status 1, for every class. Untrusted values are escaped in messages, and truncated to 80
+characters, paths to 240.
 
-What you did not cause ends with exit status 1 and the name of the exception, as a mistake in Pellucid. After Ctrl-C the
-exit status is 130, after SIGTERM 143, after SIGHUP 129; a training has saved its state by then, or says that it could
-not, and in Python raises `pellucid.Interrupted`, which is not a `PellucidError`.
-[When training goes wrong](../guides/when-training-goes-wrong.md) goes through what may happen in a training.
+An internal error of Pellucid ends with exit status 1 and the name of the exception. After Ctrl-C the exit status is
+130, after SIGTERM 143, after SIGHUP 129, after another stop signal 128 plus its number; a training has saved its state
+by then, or reports that it could not, and in Python raises `pellucid.TrainingInterrupted`, which is no `PellucidError`.
+[When training goes wrong](../guides/when-training-goes-wrong.md) lists the errors of a training.
 
-A warning does not end anything. It goes to standard error as `warning: ...`, in Python through `warnings`: for instance
-where a line is translated in pieces.
+A warning does not end the command. It goes to standard error as `warning: ...`, in Python through `warnings`: for
+instance if a line is translated in parts.
 """
 
 
@@ -186,7 +187,7 @@ def _presets() -> list[str]:
 
 def _recipes() -> list[str]:
     """Returns a line a recipe that comes with the package."""
-    rows = [f"| `{name}` | {_cell(Recipe.load(name).description)} |" for name in shipped_recipes()]
+    rows = [f"| `{name}` | {_cell(Recipe.load(name).description)} |" for name in list_shipped_recipes()]
     return ["`pellucid recipes NAME` prints one whole.\n", "| name | what it trains |", "| --- | --- |", *rows]
 
 

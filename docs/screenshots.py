@@ -31,7 +31,6 @@ class Shot:
     name: str
     view: View
     size: tuple[int, int] = (1100, 760)
-    scheme: str = "light"
     keys: Sequence[str] = field(default_factory=tuple)
     """Pressed before the picture is taken."""
 
@@ -41,7 +40,6 @@ def shots(date_run: Path, bert: Path) -> Iterator[Shot]:
     translator = pellucid.Translator.load(date_run, "cpu")
     trace, wide = translator.trace(DATE), translator.trace(DATE, beam_size=4)
     yield Shot("heads", pellucid.view(trace, "heads", layer=1))
-    yield Shot("heads-dark", pellucid.view(trace, "heads", layer=1), scheme="dark")
     yield Shot("matrix", pellucid.view(trace, "matrix", layer=1, head=2), keys=("ArrowDown", "ArrowRight"))
     yield Shot("model", pellucid.view(trace, "model"), (1100, 1000))
     yield Shot("neuron", pellucid.view(trace, "neuron", layer=1, head=2, row=4))
@@ -57,7 +55,6 @@ def shots(date_run: Path, bert: Path) -> Iterator[Shot]:
     yield Shot("flow", pellucid.view(read, "flow", layer=3), (1280, 1000))
     yield Shot("pair", pellucid.view(read, "heads", layer=3, head=(1, 5)))
     yield Shot("model-of-bert", pellucid.view(read, "model"))
-    yield Shot("narrow", pellucid.view(trace, "heads", layer=1), (360, 720))
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -85,7 +82,7 @@ def take(page: Path, shot: Shot) -> None:
     with sync_playwright() as playwright:
         chromium = os.environ.get("CHROMIUM", "/usr/bin/chromium")
         browser = playwright.chromium.launch(executable_path=chromium, args=["--no-sandbox"])
-        tab = browser.new_page(viewport={"width": width, "height": height}, color_scheme=shot.scheme)
+        tab = browser.new_page(viewport={"width": width, "height": height})
         tab.context.set_offline(True)
         tab.goto(page.as_uri())
         tab.evaluate("pellucid")

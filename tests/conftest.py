@@ -12,6 +12,7 @@ os.environ["PELLUCID_OFFLINE"] = "1"  # no test fetches anything by accident
 
 import gc
 import re
+import zlib
 from collections.abc import Callable
 from pathlib import Path
 
@@ -19,7 +20,7 @@ import pytest
 import torch
 from hypothesis import settings
 
-from pellucid.model.fast import queue
+from pellucid.model.fast import gpu
 from tests import disk
 
 disk.without_waiting()
@@ -47,7 +48,7 @@ def queued(monkeypatch: pytest.MonkeyPatch) -> Callable[[str], None]:
     """
 
     def choose(*types: str) -> None:
-        monkeypatch.setattr(queue, "QUEUED", {*types})
+        monkeypatch.setattr(gpu, "GPU_TYPES", {*types})
 
     return choose
 
@@ -57,7 +58,7 @@ WHOLLY = {
     "slow": ("tests/unit/benchmarks",),
     "foreign": ("tests/parity/export", "tests/parity/foreign_tokenizers", "tests/parity/hugging_face"),
 }
-"""Folders of which every test has that mark (tests/project/test_marks.py): where it is left out, they are not read."""
+"""Folders of which every test has that mark (tests/project/lint.py): where it is left out, they are not read."""
 
 
 MARKS = "slow", "foreign", "browser", "types"
@@ -76,6 +77,24 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
 
 def _place(path: Path, config: pytest.Config) -> str:
     return path.relative_to(config.rootpath).as_posix() if path.is_relative_to(config.rootpath) else ""
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Selects one part of the long suites: `PELLUCID_TEST_PART=7/4` selects part 3 of 4.
+
+    The long suites are the tests with a mark, and those that `make numerics` repeats; others are always selected.
+    """
+    number, _, parts = os.environ.get("PELLUCID_TEST_PART", "0/1").partition("/")
+    chosen, repeats = int(number) % int(parts), "ATEN_CPU_CAPABILITY" in os.environ
+    left_out = {
+        item
+        for item in items
+        if (repeats or any(item.get_closest_marker(mark) for mark in ("slow", "foreign", "browser")))
+        and zlib.crc32(item.nodeid.encode()) % int(parts) != chosen
+    }
+    if left_out:
+        config.hook.pytest_deselected(items=list(left_out))
+        items[:] = [item for item in items if item not in left_out]
 
 
 def pytest_collection_finish() -> None:

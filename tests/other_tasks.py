@@ -14,7 +14,7 @@ GENERATE = (
     'model.tie_embeddings="decoder"',
     'data.tokenizer="characters"',
 )
-RUNNING = (*GENERATE, 'data.text="running"', "data.byte_fallback=false", "data.max_length=16")
+RUNNING = (*GENERATE, 'data.text="continuous"', "data.byte_fallback=false", "data.max_length=16")
 """Settings on top of the toy recipe, as --set takes them."""
 
 

@@ -21,7 +21,7 @@ class Windowed(pellucid.MultiHeadAttention):
         distances: pellucid.Distances | None = None,
     ) -> Tensor:
         if memory is None:
-            queries, keys = pellucid.positions_of(x, cache)
+            queries, keys = pellucid.get_query_key_positions(x, cache)
             near = ((queries[:, None] - keys[None, :]).abs() < self.width)[None, None]
             mask = near if mask is None else mask & near
         return super().forward(x, memory, mask=mask, cache=cache, distances=distances)
@@ -46,7 +46,7 @@ class Averaging(nn.Module):
     ) -> Tensor:
         values = self.value_proj(x if memory is None else memory)  # (B, M, D)
         if memory is None and cache is not None:
-            kept = cache.state_of(self)
+            kept = cache.get_state(self)
             kept["sum"] = kept.get("sum", 0) + values  # (B, W, D)
             mean = kept["sum"] / (cache.positions[-1] + 1)
         else:
@@ -77,7 +77,7 @@ class Linearised(nn.Module):
         q, k = (nn.functional.elu(part) + 1 for part in (self.q_proj(x), self.k_proj(source)))
         v = self.v_proj(source)
         if memory is None and cache is not None:
-            kept = cache.state_of(self)
+            kept = cache.get_state(self)
             kept["products"] = kept.get("products", 0) + k[..., :, None] * v[..., None, :]  # (B, W, D, D)
             kept["keys"] = kept.get("keys", 0) + k  # (B, W, D)
             total, norm = (q[..., None, :] @ kept["products"])[..., 0, :], (q * kept["keys"]).sum(-1, keepdim=True)
@@ -100,7 +100,7 @@ class Alibi(nn.Module):
         return pellucid.Distances(bias=-self.slopes[:, None, None] * distance)
 
 
-class Ramp(pellucid.AddedPositions):
+class Ramp(pellucid.AbsolutePositions):
     """A position added to the embeddings: one learned direction, times the place."""
 
     def __init__(self, config: pellucid.ModelConfig) -> None:

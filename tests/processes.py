@@ -21,13 +21,30 @@ import sys
 import tempfile
 import time
 import traceback
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
 # A Mac forks as well, but not what its libraries have started; and what is forked adds up in one thread.
 FORKS = sys.platform == "linux" and os.environ.get("OMP_NUM_THREADS") == "1"
 PASSED_ON = (signal.SIGINT, signal.SIGTERM)
+
+
+def fork(run: Callable[[], int | None]) -> int:
+    """Forks a process that runs `run` and ends with its status, or 1 after an exception; returns the process's id.
+
+    The process never returns into the caller's frames, where it would be a second test runner.
+    """
+    child = os.fork()
+    if not child:
+        status = 1
+        try:
+            status = run() or 0
+        except BaseException:
+            traceback.print_exc()
+        finally:
+            os._exit(status)
+    return child
 
 
 def run_python(
@@ -134,13 +151,13 @@ def serve(path: str) -> None:
     import pellucid.cli.translate
     import pellucid.run.run
     from pellucid.cli.arguments import read_arguments
-    from pellucid.text.normalization_rules import with_normalizer
+    from pellucid.text.normalization_rules import set_normalizer
     from tests import disk
 
     disk.without_waiting()
     torch.optim.SGD([torch.zeros(1)])  # imports half of torch
     read_arguments("train", pellucid.cli.train.train, ["default", "--out", "run"])  # and this what reads a command line
-    with_normalizer(b"", "nfc")  # makes rules that are the same for each tokenizer
+    set_normalizer(b"", "nfc")  # makes rules that are the same for each tokenizer
     gc.collect()
     gc.freeze()
     listening = socket.socket(socket.AF_UNIX)

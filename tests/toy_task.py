@@ -12,7 +12,7 @@ Pair = tuple[str, str]
 SMALL = (
     "data.tokenizer=spaces", "model.d_model=16", "model.d_ff=32", "model.num_heads=2", "model.num_encoder_layers=1",
     "model.num_decoder_layers=1", "model.dropout=0.1", "train.steps=6", "train.warmup_steps=2",
-    "train.batch_tokens=128", "train.validate_every=3", "train.validate_decode=4", "train.save_every=2",
+    "train.batch_tokens=128", "train.validate_every=3", "train.decode_and_evaluate=4", "train.save_every=2",
     "train.average=2", "train.log_every=1", "decode.beam_size=2", "decode.max_length=12",
 )  # fmt: skip
 """Settings on top of the recipe `default`, as --set takes them."""

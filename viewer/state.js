@@ -13,7 +13,13 @@ export class State {
     /** @type {Values} */
     this.values = parse(location.hash);
     addEventListener("hashchange", () => {
+      clearTimeout(this.waiting); // what was to be noted would replace the entry that one has gone to
       const values = parse(location.hash);
+      // What is typed is no place to go back to: an entry of this page's own keeps the text that there is now.
+      if (history.state?.own) {
+        if (this.values.text === undefined) delete values.text;
+        else values.text = this.values.text;
+      }
       const keys = new Set([...Object.keys(values), ...Object.keys(this.values)].filter((key) => values[key] !== this.values[key]));
       this.values = values;
       if (keys.size) changed(keys);
@@ -33,6 +39,8 @@ export class State {
    * @param {Record<string, string | number | boolean>} patch
    */
   set(patch) {
+    const before = this.get("view");
+    if ("view" in patch && String(patch.view) !== before) this.#leave();
     /** @type {Set<string>} */
     const keys = new Set();
     for (const [key, given] of Object.entries(patch)) {
@@ -45,7 +53,8 @@ export class State {
     if (!keys.size) return;
     // Browsers refuse an address that changes too often.
     clearTimeout(this.waiting);
-    this.waiting = setTimeout(() => this.write(), 200);
+    if (this.get("view") !== before) this.write(true);
+    else this.waiting = setTimeout(() => this.write(), 200);
     this.changed(keys);
   }
 
@@ -55,9 +64,17 @@ export class State {
     return location.href.split("#")[0] + (fragment ? "#" + fragment : "");
   }
 
-  write() {
+  /** Brings the address up to date before another view takes its place in the history. */
+  #leave() {
+    clearTimeout(this.waiting);
+    this.write();
+  }
+
+  /** @param {boolean} [another] whether the browser's Back leads back from it */
+  write(another = false) {
     try {
-      history.replaceState(null, "", this.address);
+      if (another) history.pushState({ own: true }, "", this.address);
+      else history.replaceState({ own: true }, "", this.address);
     } catch {
       // A frame without an origin of its own may be refused an address.
     }

@@ -1,7 +1,7 @@
 // What scripts may ask of the page: `(await pellucid).weight("cross", 0, 3, 2, 5)`. Tests compare it with Python.
 
 import { array } from "./data/islands.js";
-import { painted } from "./shell/dialogs.js";
+import { pageFile, painted, svg } from "./shell/dialogs.js";
 
 /** @param {import("./shell/app.js").App} app */
 export function surface(app) {
@@ -32,6 +32,10 @@ export function surface(app) {
     read: (/** @type {number} */ row, /** @type {number} */ column) => app.shown.read?.(row, column) ?? null,
     /** The picture that is shown, whole, as it is saved. */
     painted: () => painted(app),
+    /** The same as SVG. */
+    svg: () => svg(app),
+    /** The page as a file. */
+    file: () => pageFile(),
     set: (/** @type {Record<string, any>} */ patch) => app.state.set(patch),
     get: (/** @type {string} */ key) => app.state.get(key),
     /** Settles when what was asked for last is drawn. */

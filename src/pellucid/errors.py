@@ -1,17 +1,18 @@
-"""The errors that Pellucid raises, and how their messages are worded.
+"""The errors that Pellucid raises, and the format of their messages.
 
     PellucidError
     ├── ConfigError       a setting that cannot work, an unknown key
-    ├── DataError         a corpus, a text or a file of it that cannot be used
+    ├── DataError         a corpus, a text or a file that cannot be used
     ├── CheckpointError   a model folder or a checkpoint that cannot be read
-    └── DecodingError     a search that cannot be run as asked
+    └── DecodingError     a search that cannot be run as requested
 
-A message says what is wrong, with the values, and what is allowed; `hint` says what to do. A value that comes from
-outside goes through shown() first. A parameter stands as Python writes it in a call, in backticks: `out=`,
-`fresh=True`, `layer=3` (argument() writes the last). The command line finds these forms in a message, and only these,
-and puts its own options in their place: `--out`, `--fresh`, `--layer 3`. A setting stands by its key: `train.steps`.
+A message says what is wrong, with the values, and what is allowed; `hint` says what to do. Untrusted values pass
+through format_value() first. Parameters are written as in a Python call, in backticks: `out=`, `fresh=True`, `layer=3`
+(the last by format_argument()). The command line replaces exactly these forms in a message by its options: `--out`,
+`--fresh`, `--layer 3`. Settings are written as their key: `train.steps`.
 """
 
+import errno
 import math
 import re
 from collections.abc import Iterable
@@ -20,19 +21,22 @@ from pathlib import PurePath
 from reprlib import Repr
 
 MOST_SHOWN = 80
-"""Characters of a foreign value in a message: enough to know it again, too few to bury the sentence around it."""
+"""Characters of an untrusted value in a message: enough to recognize it, too few to hide the message."""
 MOST_SHOWN_OF_A_PATH = 240
-"""The most characters shown of a path: one needs both ends, and honest ones are longer than other values."""
+"""The most characters shown of a path: both ends matter, and ordinary paths are longer than other values."""
+
+MOST_LISTED = 10
+"""The most values of a list in a message."""
 
 PYTHON = "from Python: "
-"""Stands before a line of Python in a hint, to be pasted as it is, for what the command line cannot be given."""
+"""Precedes a line of Python in a hint, to be pasted as it is, for a remedy without a command-line option."""
 
 
 class PellucidError(Exception):
-    """Is the base of all errors that a user can mend; itself where none of them fits, as for a loss that is not finite.
+    """Is the base of all errors that a user can fix; raised if no other class fits, as for a non-finite loss.
 
-    `hint` is a sentence on what to do, or empty. `exit_status` is what the command line exits with: 2 for a user's
-    mistake, 1 for a failure. Each class has one; an error that is the exception of its class is given its own.
+    `hint` is a sentence on what to do, or empty. `exit_status` is the exit status of the command line: 2 for a user's
+    mistake, 1 for a failure. Each class has a default, which an instance can override.
     """
 
     exit_status: int = 1
@@ -45,25 +49,35 @@ class PellucidError(Exception):
 
 
 class ConfigError(PellucidError):
-    """Is raised for a setting that cannot work, an unknown key, verb or option, and a folder that is taken."""
+    """Is raised for an invalid setting, an unknown key, verb or option, and a folder that is in use or not empty."""
 
     exit_status = 2
 
 
 class DataError(PellucidError):
-    """Is raised for a text or a file that is missing, not UTF-8, too long, or not as long as its other side."""
+    """Is raised for a text or file that is missing, not UTF-8, too long, or differs in length from its other side."""
 
     exit_status = 2
 
 
 class CheckpointError(PellucidError):
-    """Is raised for a model folder or a checkpoint that is damaged or of another format; 2 where there is none."""
+    """Is raised for a model folder or a checkpoint that is damaged, of another format, or missing (then 2)."""
 
 
 class DecodingError(PellucidError):
-    """Is raised for a search that cannot be run as asked, and a model that gives no numbers."""
+    """Is raised for a search that cannot be run as requested, and a model whose outputs are not finite numbers."""
 
     exit_status = 2
+
+
+def get_hint(error: BaseException) -> str:
+    """Returns the hint of an error; if too many files are open, the hint says how to allow more."""
+    cause: BaseException | None = error
+    while cause is not None:
+        if isinstance(cause, OSError) and cause.errno in (errno.EMFILE, errno.ENFILE):
+            return "allow more open files, as `ulimit -n 4096` does in a shell, or lower `workers=`"
+        cause = cause.__cause__
+    return error.hint if isinstance(error, PellucidError) else ""
 
 
 def did_you_mean(word: str, known: Iterable[str]) -> str:
@@ -72,40 +86,47 @@ def did_you_mean(word: str, known: Iterable[str]) -> str:
     return f"; did you mean `{close[0]}`?" if close else ""
 
 
-def shown(value: object) -> str:
-    """Returns a value from outside as a message may echo it: at most 80 characters, of a Path 240, all of them visible.
+def format_value(value: object) -> str:
+    """Returns an untrusted value as printable text for a message: at most 80 characters, 240 for a Path.
 
-    A string stands as it is, without quotes; what would move the cursor, colour the terminal or turn the reading
-    direction stands as its escape. Anything else stands as Python writes it. What is too long loses its middle.
+    A string is shown without quotes; characters that would move the cursor, color the terminal or reverse the reading
+    direction are shown as escapes. Any other value is shown as its repr. Text that is too long loses its middle.
     """
     most = MOST_SHOWN_OF_A_PATH if isinstance(value, PurePath) else MOST_SHOWN
-    text = str(value) if isinstance(value, str | PurePath) else _described(value)
-    # Cut before and after: escapes are longer than what they stand for, and a value may have gigabytes.
-    visible = "".join(_visible(character) for character in _cut(text, most))
-    return _cut(visible, most)
+    text = str(value) if isinstance(value, str | PurePath) else _describe_value(value)
+    # Cut before and after: escapes are longer than their characters, and a value may have gigabytes.
+    visible = "".join(_visible(character) for character in _shorten(text, most))
+    return _shorten(visible, most)
 
 
-def argument(name: str, value: object) -> str:
-    """Returns a parameter with its value as a call has them, for a message: `layer=3`, `to="onnx"`."""
-    text = f'"{shown(value)}"' if isinstance(value, str | PurePath) else shown(value)
+def format_argument(name: str, value: object) -> str:
+    """Returns a parameter with its value as in a Python call, for a message: `layer=3`, `to="onnx"`."""
+    text = f'"{format_value(value)}"' if isinstance(value, str | PurePath) else format_value(value)
     return f"`{name}={text}`"
 
 
-def quoted(value: object) -> str:
-    """Returns the same with a string in quotes, where it matters that it is one: `'7'` is not a number."""
-    return f"'{shown(value)}'" if isinstance(value, str) else shown(value)
+def format_quoted(value: object) -> str:
+    """Returns format_value() of a value, with quotes if it is a string: `'7'` is not a number."""
+    return f"'{format_value(value)}'" if isinstance(value, str) else format_value(value)
 
 
-def legible(message: str) -> str:
-    """Returns a whole message as a terminal may be given it, whatever values have come into it without shown().
+def format_list(values: Iterable[object], most: int = MOST_LISTED) -> str:
+    """Returns untrusted values as a list for a message, in backticks: the first `most`, and the number of others."""
+    names = list(values)
+    few = ", ".join(f"`{format_value(name)}`" for name in names[:most])
+    return few if len(names) <= most else f"{few} and {len(names) - most:,} more"
 
-    Escapes are visible, lines stay lines, and a word of thousands of characters loses its middle.
+
+def escape_message(message: str) -> str:
+    """Returns a message that is safe to print, even if it contains values that did not pass through format_value().
+
+    Control characters become visible escapes, line breaks stay, and a word of thousands of characters loses its middle.
     """
     visible = "".join(c if c == "\n" else _visible(c) for c in message)
-    return re.sub(rf"\S{{{2 * MOST_SHOWN_OF_A_PATH},}}", lambda word: _cut(word[0], MOST_SHOWN_OF_A_PATH), visible)
+    return re.sub(rf"\S{{{2 * MOST_SHOWN_OF_A_PATH},}}", lambda word: _shorten(word[0], MOST_SHOWN_OF_A_PATH), visible)
 
 
-def _cut(text: str, most: int) -> str:
+def _shorten(text: str, most: int) -> str:
     tail = most // 3
     return text if len(text) <= most else f"{text[: most - tail - 1]}…{text[-tail:]}"
 
@@ -114,23 +135,21 @@ def _visible(character: str) -> str:
     return character if character.isprintable() else character.encode("unicode_escape").decode("ascii")
 
 
-def _described(value: object) -> str:
-    """Returns a value as Python writes it, of a large one the beginning, however deep or long it is."""
-    if (
-        isinstance(value, int) and value.bit_length() > 8 * MOST_SHOWN
-    ):  # Python refuses to spell out thousands of digits
+def _describe_value(value: object) -> str:
+    """Returns the repr of a value, truncated if it is large, however deep or long it is."""
+    if isinstance(value, int) and value.bit_length() > 8 * MOST_SHOWN:  # Python refuses to convert thousands of digits
         return f"a whole number of about {math.ceil(value.bit_length() * math.log10(2)):,} digits"
     brief = Repr()
     brief.maxlist = brief.maxtuple = brief.maxset = brief.maxfrozenset = brief.maxdict = MOST_SHOWN // 3
     brief.maxstring = brief.maxother = brief.maxlong = MOST_SHOWN
     try:
         return brief.repr(value)
-    except ValueError:  # such a number within a list
+    except ValueError:  # a container with such a number
         return f"a {type(value).__name__} of {len(value)}" if isinstance(value, list | tuple | dict) else "a value"
 
 
-def install(extra: str) -> str:
-    """Returns the command that installs an extra from where Pellucid came: an index, a checkout, a file, elsewhere."""
+def format_install_command(extra: str) -> str:
+    """Returns the command that installs an extra from the source of this installation: index, checkout, file or URL."""
     import json
     from importlib import metadata
     from urllib.parse import urlsplit

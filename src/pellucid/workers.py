@@ -1,42 +1,47 @@
-"""Processes that answer stretches of lines side by side: ended with their parent, heard of when they die."""
+"""Worker processes that process chunks of lines in parallel: they end with their parent, and dead or hanging workers
+are detected.
+"""
 
 import multiprocessing
 import os
 import pickle
 import signal
 import sys
+import threading
 import traceback
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import partial
-from multiprocessing.connection import Connection, wait
+from multiprocessing.connection import Connection
 from typing import TYPE_CHECKING, Any, Generic, Literal, TypeVar
 
 from pellucid.errors import PellucidError
+from pellucid.process import STOP_SIGNALS, stop_with_parent
+from pellucid.waits import LOOK, SILENCE, Silence, end, limit_connection, reap, wait_for_readable
 
 if TYPE_CHECKING:
     from multiprocessing.process import BaseProcess
 
 Line = TypeVar("Line")
 Answer = TypeVar("Answer")
-Stretches = Iterator[tuple[int, list[Line]]]
-"""The number of lines before, and some lines."""
+Chunks = Iterator[tuple[int, list[Line]]]
+"""Chunks: the number of preceding lines, and the lines of the chunk."""
 Answering = Callable[[list[Line], int], Sequence[Answer]]
-"""Answers some lines, of which so many came before."""
+"""A function called with the lines of a chunk and the number of preceding lines; it returns an answer per line."""
 
 MOST_AHEAD = 4
-"""Stretches for each worker that are under way, or done and waiting for one before them: what bounds the memory."""
+"""The most chunks per worker that are in progress or waiting for an earlier chunk, which bounds the memory."""
 SECONDS_BETWEEN_LOOKS = 0.01
-"""For how long a line that comes through a pipe may lie there while others are being answered."""
-IGNORED = tuple(getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP", "SIGBREAK") if hasattr(signal, name))
-"""The signals that a terminal or a supervisor sends to all processes of a command: the first one decides."""
+"""The longest time that a line from a pipe waits unread while workers are busy."""
+IGNORED = (signal.SIGINT, *STOP_SIGNALS)
+"""The signals that a terminal or a supervisor sends to all processes of a command: only the parent handles them."""
 
 
 @dataclass(frozen=True)
 class _Outcome(Generic[Answer]):
-    """The message that a worker sends back for a stretch."""
+    """The message that a worker sends back for a chunk."""
 
     answers: Sequence[Answer]
     error: Exception | None
@@ -44,60 +49,80 @@ class _Outcome(Generic[Answer]):
 
 
 class DeadWorkerError(PellucidError):
-    """Is raised where a worker was killed, or ended by itself."""
+    """Is raised if a worker was killed, exited, or hung and was killed."""
 
 
 class Workers(Generic[Line, Answer]):
-    """So many processes that answer stretches of lines; whoever asks gets the answers in the order of the stretches.
+    """A pool of processes that answer chunks of lines; the answers are returned in the order of the chunks.
 
-    They ignore what asks to stop, since their parent ends them, and end by themselves when it is gone.
+    Workers ignore stop signals, since their parent ends them, and exit by themselves when the parent is gone.
     """
 
     def __init__(
         self,
         count: int,
-        ready: Callable[[], Answering[Line, Answer]],
+        make_worker: Callable[[], Answering[Line, Answer]],
         method: Literal["fork", "spawn"],
         hint: str = "lower `workers=` or `batch_tokens=`",
+        silence: float = SILENCE,
     ) -> None:
-        """Starts them.
+        """Starts the workers.
 
         Args:
-            ready: makes, in each process, what answers; by "spawn" it is pickled.
-            method: "spawn" starts a fresh interpreter; "fork" copies this process, which may have no threads then, and
-                shares the memory of all that it has loaded.
-            hint: what to do where one has died.
+            make_worker: called in each process; returns the function that answers chunks. "spawn" pickles it.
+            method: "spawn" starts a new interpreter; "fork" copies this process, which must have no other threads, and
+                shares its memory.
+            hint: the hint of the error for a dead worker.
+            silence: seconds after which a worker that has a chunk and uses no processor time is killed.
         """
         self._hint = hint
-        context = multiprocessing.get_context(method)
+        self._silence = silence
+        # Linux kills a child when the thread that started it ends.
+        parent = os.getpid() if threading.current_thread() is threading.main_thread() else None
         self._processes: dict[Connection, BaseProcess] = {}
+        try:
+            self._start(count, make_worker, method, parent)
+        except OSError as error:
+            self.stop()
+            raise PellucidError(
+                f"{count} workers cannot be started: {error.strerror or error}",
+                "start fewer by `workers=`, or raise the limit of open files and of processes, as by `ulimit -n 1024`",
+            ) from error
+        self._idle = list(self._processes)
+
+    def _start(
+        self, count: int, ready: Callable[[], Answering[Line, Answer]], method: Literal["fork", "spawn"],
+        parent: int | None,
+    ) -> None:  # fmt: skip
+        context = multiprocessing.get_context(method)
         with _unheard():
             for number in range(1, count + 1):
                 ours, theirs = context.Pipe()
-                # A copy of our ends would keep a worker waiting for a parent that is gone.
+                # A worker with a copy of the parent's ends would wait forever for a parent that is gone.
                 copies = [*self._processes, ours] if method == "fork" else []
                 process = context.Process(  # type: ignore[attr-defined]
-                    target=_work, args=(theirs, ready, copies), daemon=True, name=f"worker {number} of {count}"
+                    target=_work, args=(theirs, ready, copies, parent), daemon=True, name=f"worker {number} of {count}"
                 )
                 process.start()
                 theirs.close()
                 self._processes[ours] = process
-        self._idle = list(self._processes)
+                limit_connection(ours, self._silence)
 
     @property
     def pids(self) -> list[int]:
-        """The numbers of their processes."""
+        """The process ids of the workers."""
         return [process.pid or 0 for process in self._processes.values()]
 
-    def answered(self, stretches: Stretches[Line], is_ready: Callable[[], bool]) -> Iterator[Sequence[Answer]]:
-        """Yields the answers of each stretch, in their order.
+    def answer_chunks(self, chunks: Chunks[Line], is_ready: Callable[[], bool]) -> Iterator[Sequence[Answer]]:
+        """Yields the answers of each chunk, in their order.
 
-        `is_ready` tells whether the next stretch can be had without waiting for it: while none can be, answers that
-        are done go out.
+        `is_ready` returns True if the next chunk is available without waiting; while it is not, finished answers are
+        yielded.
 
-        Raises what a worker raises, and what taking a stretch raises, after the answers before it; DeadWorkerError
-        where a worker has died.
+        Raises the exceptions of workers and of `chunks`, after the answers of all earlier chunks; DeadWorkerError if a
+        worker has died or hangs.
         """
+        silence = Silence(self._silence)
         given: dict[Connection, int] = {}
         done: dict[int, _Outcome[Answer]] = {}
         warned: dict[Any, Any] = {}
@@ -106,7 +131,7 @@ class Workers(Generic[Line, Answer]):
         while True:
             while not ended and self._idle and number - first < most and (number == first or is_ready()):
                 try:
-                    place, lines = next(stretches)
+                    place, lines = next(chunks)
                 except StopIteration:
                     ended = True
                 except Exception as error:
@@ -120,10 +145,14 @@ class Workers(Generic[Line, Answer]):
                     raise failure
                 return
             looks = not ended and self._idle and number - first < most
-            spoken = wait(list(self._processes), SECONDS_BETWEEN_LOOKS if looks else None)
+            spoken = wait_for_readable(list(self._processes), SECONDS_BETWEEN_LOOKS if looks else LOOK)
+            working = {self._processes[each].pid or 0: each for each in given if each not in spoken}
+            if hanging := silence.look(working):
+                raise self._hung(working[hanging[0]])
             for connection in (each for each in self._processes if each in spoken):
                 outcome = self._receive(connection)
-                ended = ended or outcome.error is not None  # what comes behind it is not wanted
+                silence.heard(self._processes[connection].pid or 0)
+                ended = ended or outcome.error is not None  # later chunks are not needed
                 done[given.pop(connection)] = outcome
                 self._idle.append(connection)
             while (found := done.pop(first, None)) is not None:
@@ -135,46 +164,65 @@ class Workers(Generic[Line, Answer]):
                 yield found.answers
 
     def stop(self) -> None:
-        """Ends all of them at once, whatever they are at."""
+        """Kills all workers at once, even while they are busy."""
         for process in self._processes.values():
             process.kill()
         for connection, process in self._processes.items():
-            process.join()
+            end(process)
             connection.close()
 
-    def _send(self, connection: Connection, stretch: tuple[list[Line], int]) -> None:
-        with suppress(OSError):  # it has died: what it said last, or how it ended, is read next
-            connection.send(stretch)
+    def _send(self, connection: Connection, chunk: tuple[list[Line], int]) -> None:
+        try:
+            connection.send(chunk)
+        except BlockingIOError:
+            raise self._hung(connection) from None
+        except OSError:  # it has died: its last message or its exit status is read next
+            pass
 
     def _receive(self, connection: Connection) -> _Outcome[Answer]:
         try:
             return connection.recv()
+        except BlockingIOError:
+            raise self._hung(connection) from None
         except (EOFError, OSError):
             raise self._death(connection) from None
 
+    def _hung(self, connection: Connection) -> PellucidError:
+        process = self._processes[connection]
+        end(process, 0.0)
+        return DeadWorkerError(
+            f"{process.name} (process {process.pid}) gave no sign of life for {self._silence:g} s and was ended",
+            "give the command again; where it happens again, look whether the disk or the system stops the process",
+        )
+
     def _death(self, connection: Connection) -> PellucidError:
         process = self._processes[connection]
-        process.join()  # which says how
+        end(process)  # sets its exit code
         code = process.exitcode or 0
         how = f"was killed by {signal.Signals(-code).name}" if code < 0 else f"ended with status {code}"
         memory = ", which is what the system does where memory runs out" if code == -9 else ""
         return DeadWorkerError(f"{process.name} (process {process.pid}) {how}{memory}", self._hint)
 
 
-def _work(connection: Connection, ready: Callable[[], Answering[Line, Answer]], copies: Sequence[Connection]) -> None:
-    """Answers stretches until nobody asks any more."""
+def _work(
+    connection: Connection, ready: Callable[[], Answering[Line, Answer]], copies: Sequence[Connection],
+    parent: int | None,
+) -> None:  # fmt: skip
+    """Answers chunks until the parent closes the connection."""
+    if parent is not None and hasattr(signal, "SIGKILL"):  # a stopped process does not notice the closed connection
+        stop_with_parent(parent, signal.SIGKILL)
     for number in IGNORED:
         signal.signal(number, signal.SIG_IGN)
     for copy in copies:
         copy.close()
-    # Who writes to our input, or reads our output, waits for the parent alone.
+    # A worker must hold no copies of stdin and stdout, so that they close when the parent closes them.
     null = os.open(os.devnull, os.O_RDWR)
     os.dup2(null, 0)
     os.dup2(null, 1)
     try:
         answer = ready()
     except Exception as error:
-        answer = partial(_refuse, error)  # it is told as the answer to the first stretch
+        answer = partial(_refuse, error)  # reported as the answer to the first chunk
     with suppress(EOFError, ConnectionError):  # the parent is gone
         while True:
             lines, place = connection.recv()
@@ -197,7 +245,7 @@ def _outcome(answer: Answering[Line, Answer], lines: list[Line], place: int) -> 
 
 
 def _that_can_be_sent(error: Exception) -> Exception:
-    """Returns an error, or its words where it has parts that another process cannot be sent."""
+    """Returns the error, or a RuntimeError with its message if it cannot be pickled."""
     try:
         pickle.loads(pickle.dumps(error))
     except Exception:
@@ -207,9 +255,9 @@ def _that_can_be_sent(error: Exception) -> Exception:
 
 @contextmanager
 def _unheard() -> Iterator[None]:
-    """Has processes that are started here begin without hearing signals, until they ignore them; ours come later."""
+    """Blocks signals while processes start, until they ignore the signals; the parent receives its signals later."""
     with warnings.catch_warnings():
-        # Of a fork beside threads: `answering_by` sees to it that there are none that compute.
+        # The warning about a fork with threads: `run_workers` ensures that no thread is computing.
         warnings.simplefilter("ignore", DeprecationWarning)
         if sys.platform == "win32":
             yield
@@ -221,16 +269,16 @@ def _unheard() -> Iterator[None]:
             signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
-def may_be_copied() -> bool:
-    """Tells whether this process has no threads but this one, so that a copy of it lacks nothing and may compute.
+def can_fork() -> bool:
+    """Returns True if this process has only one thread, so that a fork of it is complete and can compute.
 
-    Copies start at once, and share the memory of the weights. Outside Linux the system's libraries start threads
-    unasked.
+    Forked workers start at once, and share the memory of the weights. Outside Linux, system libraries start threads of
+    their own.
     """
     if sys.platform != "linux":
         return False
-    # numpy's library of matrix products has threads from its import on, and ends them before a fork.
+    # numpy's BLAS library starts threads at import, and ends them before a fork.
     if (process := os.fork()) == 0:
         os._exit(0)
-    os.waitpid(process, 0)
+    reap(process)
     return len(os.listdir("/proc/self/task")) == 1

@@ -10,7 +10,7 @@ from pellucid.config import DecodeConfig, ModelConfig
 from pellucid.tasks.classifier import Classifier
 from pellucid.tasks.language_model import LanguageModel
 from pellucid.tasks.translator import Translator
-from pellucid.text.tokenizers import Tokenizers
+from pellucid.text.tokenizers import TokenizerPair
 from pellucid.text.vocabulary import Vocabulary
 from pellucid.tracing.trace import Trace
 from pellucid.views.model_page import model_islands
@@ -43,7 +43,7 @@ def living(
 ) -> tuple[Any, Trace]:
     """A model of a family over these words, two layers deep, and a trace of a text; `fields` are of its config."""
     vocabulary = Vocabulary("spaces", tuple(words))
-    both, size = Tokenizers(vocabulary, vocabulary), vocabulary.size
+    both, size = TokenizerPair(vocabulary, vocabulary), vocabulary.size
     settings = {**SIZES, **fields}
     if family == "classifier":
         model = random_model(ModelConfig.encoder(vocab_size=size, num_layers=2, num_classes=3, **settings))

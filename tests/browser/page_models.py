@@ -15,7 +15,7 @@ from pellucid.config import ModelConfig
 from pellucid.config.tables import to_table
 from pellucid.model.families import DecoderOnly, Model, build_model
 from pellucid.model.masks import causal_mask, padding_mask
-from pellucid.model.observing import observing
+from pellucid.model.observers import observe_attention
 from pellucid.model.transformer import Transformer
 from pellucid.weights.export.page_weights import PageWeights, page_weights
 
@@ -34,9 +34,10 @@ CHOICES: dict[str, list[Any]] = {
     "norm": ["post", "pre"], "final_norm": [None, True, False], "embedding_norm": [False, True],
     "norm_type": ["layer", "rms"], "norm_eps": [1e-5, 0.1],
     "positions": ["sinusoidal", "learned", "rotary", "relative"], "rotary_base": [10000.0, 100.0],
-    "rotary_factor": [1.0, 3.0], "rotary_wavelengths": [(), (9.0, 30.0)], "relative_buckets": [32, 8, 5],
-    "relative_distance": [128, 20], "max_positions": [48, 5000], "activation": ["relu", "gelu", "gelu_tanh", "silu"],
-    "gated": [False, True], "bias": [True, False], "qkv_bias": [None, True, False],
+    "rotary_factor": [1.0, 3.0], "rotary_wavelengths": [(), (9.0, 30.0)], "relative_num_buckets": [32, 8, 5],
+    "relative_max_distance": [128, 20], "max_positions": [48, 5000], "activation": ["relu", "gelu", "gelu_tanh",
+    "silu"],
+    "gated_feed_forward": [False, True], "bias": [True, False], "qkv_bias": [None, True, False],
     "qk_norm": [False, True], "cross_query_norm": [True, False],
     "output_bias": [False, True], "scale_embeddings": [True, False], "num_segments": [0, 2],
     "tie_embeddings": ["decoder", "all", "none"], "pad_id": [0, None, 5], "bos_id": [1, 7], "eos_id": [2, 8],
@@ -61,8 +62,8 @@ def drawn_config(family: str, seed: int) -> ModelConfig:
         chosen["num_kv_heads"] = draw.choice([None, 1])
     if chosen["positions"] == "rotary" and (chosen["head_dim"] or chosen["d_model"] // chosen["num_heads"]) % 2:
         chosen["head_dim"] = 6
-    if chosen["positions"] == "relative" and chosen["relative_buckets"] == 32:
-        chosen["relative_distance"] = 128
+    if chosen["positions"] == "relative" and chosen["relative_num_buckets"] == 32:
+        chosen["relative_max_distance"] = 128
     if chosen["tie_embeddings"] == "all":
         chosen["tgt_vocab_size"] = chosen["src_vocab_size"]
     return ModelConfig(**chosen)
@@ -157,7 +158,7 @@ def observed(model: Model, src: list[int], tgt: list[int], **more: Any) -> Pass:
 
     hooks = [module.register_forward_hook(keep(name)) for name, module in model.named_modules() if name]
     try:
-        with observing(observer, model):
+        with observe_attention(observer, model):
             output = run(model, src, tgt, **more)
     finally:
         for hook in hooks:

@@ -43,7 +43,7 @@
   };
   const made = (ids, tops, probabilities) => {
     const labels = ids.map(token);
-    return { text: spelled(ids), score: -1, ids, tokens: ids.map((id) => pieces[id]), probabilities, top: tops, labels, source: [], alternatives: [] };
+    return { text: spelled(ids), score: -1, rank: -0.1, ids, tokens: ids.map((id) => pieces[id]), probabilities, top: tops, labels, source: [], alternatives: [] };
   };
   const write = async (text, how, wanted, signal) => {
     const ids = [], tops = [], probabilities = [], forced = [how.prefix ?? []].flat(2);
@@ -76,7 +76,7 @@
       whole.alternatives.push(made(ids, tops, probabilities));
       for (let n = 1; n < (how.nBest ?? 1); n++) {
         const other = ids.map((id, place) => (place === n ? tops[place].ids[1] ?? id : id));
-        whole.alternatives.push({ ...made(other, tops, probabilities), score: -1 - n });
+        whole.alternatives.push({ ...made(other, tops, probabilities), score: -1 - n, rank: -0.1 - n });
       }
       return whole;
     },

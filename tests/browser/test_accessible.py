@@ -8,7 +8,7 @@ import pytest
 
 import pellucid
 from pellucid.views import VIEWS
-from pellucid.views.model_page import model_islands, model_page, views_of
+from pellucid.views.model_page import list_views, model_islands, model_page
 from tests.browser.conftest import Open, Opened
 from tests.browser.test_page_answers import translator
 
@@ -50,7 +50,7 @@ def test_no_rule_is_violated(
     page.evaluate("pellucid.ready")
     found = {}
     for view in VIEWS:
-        if view in views_of(translator()):
+        if view in list_views(translator()):
             opened.set(view=view)
             page.wait_for_timeout(250)  # what the model is asked for comes
             if violations := page.evaluate(VIOLATIONS):

@@ -9,15 +9,15 @@ import pytest
 
 import pellucid
 from pellucid.analysis.aligning_head import Agreement, score_heads
-from pellucid.analysis.alignment import Extraction, Gold, align_trace, write_links
+from pellucid.analysis.alignment import Gold, LinkExtraction, align_trace, write_links
 from pellucid.analysis.compare import compare, row_distances
-from pellucid.analysis.evolution import gathered
-from pellucid.analysis.flow import norm_weighted, rollout, share_of_rows
+from pellucid.analysis.evolution import collect_evolution
+from pellucid.analysis.flow import compute_rollout, norm_weighted, share_of_rows
 from pellucid.config import DecodeConfig
 from pellucid.tasks.tracing import trace_search
 from pellucid.tracing.tokens import Token
 from pellucid.tracing.trace import Trace
-from pellucid.views.payload import view_extras
+from pellucid.views.page_data import view_extras
 from tests.browser.conftest import Open, Opened
 from tests.browser.test_safety import CORPUS, strange
 from tests.browser.traces import made, model, renamed, traced, translation
@@ -37,7 +37,7 @@ def values(opened: Opened, expression: str = "p.shown()") -> np.ndarray:
 def test_links_are_those_of_python(open_page: Open, method: Any, row: Any, level: Any) -> None:
     trace = translation()
     opened = open_page(trace, view="alignment")
-    extraction = Extraction(method=method, threshold=0.3, row=row, level=level)
+    extraction = LinkExtraction(method=method, threshold=0.3, row=row, level=level)
     own = {"alignment.method": method, "alignment.row": row, "alignment.level": level, "alignment.threshold": 0.3}
     for by, layer, head in (("head", 1, 2), ("layer", 0, None), ("all", None, None)):
         opened.set(**own, layer=layer or 0, head=head or 0, **{"alignment.by": by})
@@ -48,7 +48,7 @@ def test_links_are_scored_against_gold(open_page: Open) -> None:
     trace = translation()
     opened = open_page(trace, view="alignment", extras=view_extras([trace], {"alignment"}, gold=[GOLD]))
     opened.set(layer=1, head=3, table=1)
-    found = Agreement.of(align_trace(trace, 1, 3), GOLD)
+    found = Agreement.from_links(align_trace(trace, 1, 3), GOLD)
     said = f"AER {found.aer:.3f} · F1 {found.f1:.3f} · precision {found.precision:.3f} · recall {found.recall:.3f}"
     assert opened.page.inner_text("main > .note").startswith(said)
     rows = {(row.layer, row.head): row.agreement for row in score_heads([trace], [GOLD]) if row.layer is not None}
@@ -170,7 +170,7 @@ def test_hidden_tokens_of_the_second_trace_are_its_own(open_page: Open) -> None:
 def test_rollout_and_norms(open_page: Open, family: str) -> None:
     trace = traced(family)
     opened = open_page(trace, view="flow", extras=view_extras([trace], {"flow"}))
-    for name, expected in rollout(trace).items():
+    for name, expected in compute_rollout(trace).items():
         opened.set(attention=name, layer=1, head=2)
         shape = expected[1].shape
         assert np.abs(values(opened).reshape(shape) - expected[1]).max() <= WEIGHTS
@@ -185,7 +185,7 @@ def test_rollout_and_norms(open_page: Open, family: str) -> None:
 def test_statistics_over_checkpoints(open_page: Open) -> None:
     first = made(6, heads=3)
     traces = [first, *(replace(first, attentions=made(6, heads=3, seed=seed).attentions) for seed in (4, 5))]
-    evolution = gathered([100, 200, 400], traces)
+    evolution = collect_evolution([100, 200, 400], traces)
     opened = open_page(traces, view="evolution", extras={"evolution": evolution.extras()})
     for statistic in ("entropy", "sink"):
         opened.set(**{"evolution.statistic": statistic})
@@ -274,7 +274,7 @@ def test_nothing_comes_out_of_a_token(open_page: Open, searched: Trace) -> None:
     views = ["beam", "alignment", "compare", "evolution", "flow"]
     traces = [hostile(searched), hostile(searched)]
     extras = view_extras(traces, views, gold=[GOLD])
-    extras["evolution"] = gathered([1, 2], traces).extras()
+    extras["evolution"] = collect_evolution([1, 2], traces).extras()
     opened = open_page(traces, view="beam", views=views, extras=extras, title=CORPUS[0])
     for view in views:
         opened.set(view=view, table=True)

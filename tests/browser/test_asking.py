@@ -261,6 +261,6 @@ def test_a_trace_with_probabilities_says_where_it_was_least_sure(open_page: Open
     opened.set(view="overview")
     until(opened, "document.querySelectorAll('.findings article').length")
     assert opened.page.inner_text(".findings article p") == (
-        "The model was least sure of “Hund”: 40 %. It might have written “Katze”: 30 %."
+        "The model was least sure of “Hund”: 40\u00a0%. It might have written “Katze”: 30\u00a0%."
     )
     assert opened.page.locator(".sentences .word.sure-3").all_inner_texts() == ["Hund"]

@@ -33,11 +33,11 @@ def test_it_is_what_its_sources_give(tmp_path: Path) -> None:
     assert differing == [], "run `make viewer` and commit what it writes"
 
 
-def test_a_page_of_one_view_takes_at_most_60_kilobytes() -> None:
+def test_a_page_of_one_view_takes_at_most_64_kilobytes() -> None:
     sizes = {view: len(page([translation()], view=view)) for view in VIEWS}
-    assert max(size for view, size in sizes.items() if view not in ASKING) <= 60_000, sizes
+    assert max(size for view, size in sizes.items() if view not in ASKING) <= 64_000, sizes
     # These stand in pages with a model alone, beside which they are small.
-    assert max(sizes[view] for view in ASKING) <= 66_000, sizes
+    assert max(sizes[view] for view in ASKING) <= 72_000, sizes
 
 
 def test_the_script_leaves_no_name_in_the_page() -> None:

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 import pellucid
-from pellucid.analysis.contributions import contributions
-from pellucid.analysis.lens import lens
+from pellucid.analysis.contributions import attribute_logits
+from pellucid.analysis.lens import logit_lens
 from pellucid.views.page import page
 from tests.browser.conftest import Open, Opened
 from tests.browser.living_pages import living, write_living_page
@@ -20,7 +20,7 @@ pytestmark = pytest.mark.browser
 FAMILIES: dict[str, dict[str, Any]] = {
     "post": {},
     "pre": {"norm": "pre", "tie_embeddings": "all", "output_bias": True},
-    "rms": {"norm": "pre", "norm_type": "rms", "positions": "rotary", "gated": True, "bias": False},
+    "rms": {"norm": "pre", "norm_type": "rms", "positions": "rotary", "gated_feed_forward": True, "bias": False},
     "decoder": {"family": "decoder", "norm": "pre", "positions": "learned"},
     "classifier": {"family": "classifier", "pooling": "mean"},
 }
@@ -36,7 +36,7 @@ def opened_page(open_page: Open, tmp_path: Path, name: str, view: str, **state: 
 @pytest.mark.parametrize("name", FAMILIES)
 def test_the_lens_is_pythons(open_page: Open, tmp_path: Path, name: str) -> None:
     opened, task, trace = opened_page(open_page, tmp_path, name, "lens")
-    found = lens(task, trace)
+    found = logit_lens(task, trace)
     shape = found.probabilities.shape[:2]
     assert tuple(opened.ask("[p.app.shown.size.rows, p.app.shown.size.columns]")) == shape
     assert opened.ask("p.shown()") == pytest.approx(found.probabilities[:, :, 0].ravel().tolist(), abs=1e-4)
@@ -52,10 +52,10 @@ def test_the_lens_is_pythons(open_page: Open, tmp_path: Path, name: str) -> None
 def percent(probability: float) -> str:
     """A probability as all views of the page write it."""
     if probability < 0.0005:
-        return "< 0.1 %"
+        return "< 0.1\u00a0%"
     if probability < 0.01:
-        return f"{100 * probability:.1f} %"
-    return "> 99 %" if probability > 0.995 else f"{round(100 * probability)} %"
+        return f"{100 * probability:.1f}\u00a0%"
+    return "> 99\u00a0%" if probability > 0.995 else f"{round(100 * probability)}\u00a0%"
 
 
 @pytest.mark.parametrize("name", FAMILIES)
@@ -67,11 +67,11 @@ def test_contributions_are_pythons(open_page: Open, tmp_path: Path, name: str, a
     told = opened.page.inner_text(".conclusion")
     rival: Any = None
     if against == "":
-        last = lens(task, trace).top[-1][row]
-        written = lens(task, trace).rows[row].id
+        last = logit_lens(task, trace).top[-1][row]
+        written = logit_lens(task, trace).rows[row].id
         rival = next(token.id for token in last if token.id != written)
         assert "times as probable as" in told
-    found = contributions(task, trace, row=row, against=rival)
+    found = attribute_logits(task, trace, row=row, foil=rival)
     assert opened.ask("p.shown()") == pytest.approx([part.value for part in found.parts], abs=1e-3)
     assert opened.page.locator("main").inner_text().count("difference") == 1
     assert f"{found.total:.3f}".replace("-", "−") in told
@@ -95,7 +95,7 @@ def test_another_word_and_another_rival(open_page: Open, tmp_path: Path) -> None
     opened.page.locator(".bar").get_by_label("against").select_option(index=2)
     opened.settle()
     rival = int(opened.ask("p.get('contributions.against')"))
-    found = contributions(task, trace, row=2, against=rival)
+    found = attribute_logits(task, trace, row=2, foil=rival)
     parts = sorted((part.value for part in found.parts), key=lambda value: -abs(value))
     assert opened.ask("p.shown()") == pytest.approx(parts, abs=1e-3)
 
@@ -147,13 +147,13 @@ def test_it_draws(open_page: Open, tmp_path: Path, view: str, context: dict[str,
 def test_what_python_put_into_the_page_is_shown_without_a_model(open_page: Open, tmp_path: Path) -> None:
     task, trace = living(**FAMILIES["pre"])
     extras = {
-        "lens": {"traces": [pellucid.lens(task, trace).to_json()]},
-        "contributions": {"traces": [[pellucid.contributions(task, trace, row=1, against="dog").to_json()]]},
+        "lens": {"traces": [pellucid.logit_lens(task, trace).to_json()]},
+        "contributions": {"traces": [[pellucid.attribute_logits(task, trace, row=1, foil="dog").to_json()]]},
     }
     path = tmp_path / "static.html"
     path.write_text(page([trace], view="lens", views=["lens", "contributions"], extras=extras), encoding="utf-8")
     opened = open_page.file(path, {"language": "en"})  # type: ignore[attr-defined]
-    expected = lens(task, trace).probabilities[:, :, 0].ravel().tolist()
+    expected = logit_lens(task, trace).probabilities[:, :, 0].ravel().tolist()
     assert opened.ask("p.shown()") == pytest.approx(expected, abs=1e-4)
     opened.set(view="contributions")
     assert "“dog”" in opened.page.inner_text(".conclusion")
@@ -162,18 +162,18 @@ def test_what_python_put_into_the_page_is_shown_without_a_model(open_page: Open,
 
 def test_what_is_hardly_probable_is_told_so(open_page: Open, tmp_path: Path) -> None:
     task, trace = living(**FAMILIES["pre"])
-    found = pellucid.lens(task, trace).to_json()
+    found = pellucid.logit_lens(task, trace).to_json()
     found["cells"][0][0]["chosen"] = 1e-9
     path = tmp_path / "static.html"
     path.write_text(page([trace], view="lens", extras={"lens": {"traces": [found]}}), encoding="utf-8")
     opened = open_page.file(path, {"language": "en"})  # type: ignore[attr-defined]
-    assert opened.ask("p.read(0, 0)")["figures"][1][1] == "< 0.1 %"
+    assert opened.ask("p.read(0, 0)")["figures"][1][1] == "< 0.1\u00a0%"
     assert opened.set(language="ko").ask("p.read(0, 0)")["figures"][1][1] == "< 0.1%"
 
 
 def test_of_several_words_that_python_explained_one_can_be_chosen(open_page: Open, tmp_path: Path) -> None:
     task, trace = living(**FAMILIES["pre"])
-    found = [contributions(task, trace, row=row) for row in (0, 1)]
+    found = [attribute_logits(task, trace, row=row) for row in (0, 1)]
     path = tmp_path / "static.html"
     view = pellucid.view(trace, "contributions", contributions=found)
     view.html(path, ["contributions"])

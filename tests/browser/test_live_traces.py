@@ -7,10 +7,10 @@ import numpy as np
 import pytest
 
 from pellucid.analysis.alignment import Gold
-from pellucid.analysis.flow import rollout
+from pellucid.analysis.flow import compute_rollout
 from pellucid.views.model_page import model_islands
 from pellucid.views.page import page
-from pellucid.views.payload import view_extras
+from pellucid.views.page_data import view_extras
 from pellucid.views.pictures.model import thumbnails
 from tests.browser.conftest import Open, Opened
 from tests.browser.living_pages import living
@@ -46,7 +46,7 @@ def test_nothing_of_a_replaced_trace_is_shown_of_another(open_page: Open, tmp_pa
     opened.settle()
     assert opened.ask(f"[{','.join(f'Boolean(p.app.{kind})' for kind in kinds)}]") == [False] * 3
     assert opened.ask("p.app.nameOf(0)") != "the first"
-    expected = rollout(task.trace(OTHER))
+    expected = compute_rollout(task.trace(OTHER))
     for name, layers in expected.items():
         for layer, values in enumerate(layers):
             opened.set(attention=name, layer=layer)
@@ -62,7 +62,7 @@ def test_the_rollout_of_one_stack_is_pythons(open_page: Open, tmp_path: Path, fa
     task, _ = living(family)
     opened = opened_with(open_page, tmp_path / "page.html", task, [], "flow")
     opened.ask("p.live.trace(a).then((trace) => p.app.show(trace))", OTHER)
-    for name, layers in rollout(task.trace(OTHER)).items():
+    for name, layers in compute_rollout(task.trace(OTHER)).items():
         opened.set(attention=name, layer=1)
         assert matrix(opened, "p.app.shown.shown.rollout", layers[1].shape) == pytest.approx(layers[1], abs=1e-5)
 

@@ -11,7 +11,7 @@ import pytest
 import pellucid
 from pellucid.config import DecodeConfig
 from pellucid.views.model_page import to_page
-from pellucid.views.page import islands_of, packed_densely
+from pellucid.views.page import encode_base85, read_data_blocks
 from tests.browser.conftest import Open, Opened
 from tests.browser.test_page_answers import CHARACTERS, TOKENIZERS, assert_same, lines, translator
 from tests.unit.decoding.models import random_model
@@ -103,7 +103,7 @@ def test_a_newer_request_replaces_the_older_one_of_its_lane(open_page: Open, wri
 def damaged(path: Path, to: Path, name: str, change: Callable[[str], str]) -> Path:
     """A copy of a page with an island changed."""
     html = path.read_text("utf-8")
-    held = islands_of(html)[name].text
+    held = read_data_blocks(html)[name].text
     assert html.count(held) == 1
     to.write_text(html.replace(held, change(held)), encoding="utf-8")
     return to
@@ -114,8 +114,8 @@ def damaged(path: Path, to: Path, name: str, change: Callable[[str], str]) -> Pa
     [
         ("model.weights", lambda packed: packed[: len(packed) // 2]),
         ("model.weights", lambda packed: ""),
-        ("model.weights", lambda packed: packed_densely(b"\xff" * 100)),
-        ("model.weights", lambda packed: packed_densely((2**62).to_bytes(8, "little") + b"{}")),
+        ("model.weights", lambda packed: encode_base85(b"\xff" * 100)),
+        ("model.weights", lambda packed: encode_base85((2**62).to_bytes(8, "little") + b"{}")),
         ("model.description", lambda packed: packed[:20]),
         ("model.file.vocabulary.json", lambda packed: packed[:8]),
         ("model.about", lambda packed: "!" + packed),

@@ -5,7 +5,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from pellucid.analysis.weights import hide_tokens, kept_tokens, merge_words
+from pellucid.analysis.weights import hide_tokens, make_visible_mask, merge_words
 from pellucid.tracing.trace import Trace
 from tests.browser.conftest import Open, Opened
 from tests.browser.living_pages import TEXT, living, write_living_page
@@ -81,14 +81,14 @@ def test_many_weights_are_stored_in_a_byte(open_page: Open) -> None:
     assert opened.ask("p.app.attention.description.stored[0].digits") == "u8"
     assert largest_error(opened, trace, every=3) <= WEIGHTS
     assert "within 0.004" in opened.page.inner_text(".note")
-    assert "differ from those that ran by at most 0.004" in opened.page.inner_text(".about p")
+    assert "differ from those that ran by at most 0.004" in opened.page.inner_text(".about p:not(.own)")
     assert len(opened.ask("p.read(0, 0)")["figures"][0][1]) == len("0.12")  # two digits are known
 
 
 def test_keys_with_one_large_coordinate_keep_their_differences(
     open_page: Open, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("pellucid.views.payload.FEW_VECTORS", 0)
+    monkeypatch.setattr("pellucid.views.page_data.FEW_VECTORS", 0)
     trace = made(24, width=16)
     trace["encoder.self"].k[..., 3] += 900  # type: ignore[index]
     opened = open_page(trace, view="neuron")
@@ -124,7 +124,7 @@ def test_hiding_and_merging_are_those_of_python(open_page: Open, special: int, s
     opened = open_page(trace, state={"attention": "cross", "head": 2, "special": special, "sink": sink, "words": words})
     rows, columns = trace.sequences["out"], trace.sequences["src"]
     of_rows, of_columns = (
-        kept_tokens(one, special=not special, sink=not sink or one is rows) for one in (rows, columns)
+        make_visible_mask(one, special=not special, sink=not sink or one is rows) for one in (rows, columns)
     )
     weights, share = hide_tokens(trace["cross"].weights(0, 2), rows, columns, of_rows, of_columns)
     rows, columns = (
@@ -135,7 +135,7 @@ def test_hiding_and_merging_are_those_of_python(open_page: Open, special: int, s
     found = np.array(opened.ask("p.shown()")).reshape(exact.shape)
     assert found == pytest.approx(exact, abs=2 * WEIGHTS)
     said = opened.page.inner_text(".note")
-    assert (f"({100 * share:.0f} % of the weight" in said) == bool(special or sink)
+    assert (f"({100 * share:.0f}\u00a0% of the weight" in said) == bool(special or sink)
     assert ("merged" in said) == bool(words)
 
 
@@ -191,11 +191,11 @@ def test_the_neuron_view_takes_a_score_apart(open_page: Open) -> None:
 
 
 def test_the_model_view_tells_statistics(open_page: Open) -> None:
-    from pellucid.analysis.statistics import sink_columns, statistics
+    from pellucid.analysis.statistics import make_sink_mask, statistics
 
     trace = translation()
     opened = open_page(trace, view="model", state={"order": "entropy"})
-    exact = statistics(trace["encoder.self"], sink_columns(trace.sequences["src"]))
+    exact = statistics(trace["encoder.self"], make_sink_mask(trace.sequences["src"]))
     best = np.unravel_index(np.argmax(exact["entropy"]), exact["entropy"].shape)
     read = opened.ask("p.read(0, 0)")
     assert read["names"][1] == f"layer {best[0]}, head {best[1]}"

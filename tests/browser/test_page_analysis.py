@@ -20,7 +20,7 @@ SHAPES = {
     "the paper's": ModelConfig(**BOTH),
     "norm first, all tied": ModelConfig(**BOTH, norm="pre", tie_embeddings="all"),
     "rms, gated, no biases": ModelConfig(
-        **BOTH, norm="pre", norm_type="rms", gated=True, bias=False, positions="rotary"
+        **BOTH, norm="pre", norm_type="rms", gated_feed_forward=True, bias=False, positions="rotary"
     ),
     "rms behind the sum": ModelConfig(**BOTH, norm_type="rms", activation="gelu", positions="relative"),
     "norms everywhere": ModelConfig(

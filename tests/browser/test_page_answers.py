@@ -10,13 +10,13 @@ import pytest
 import torch
 
 import pellucid
-from pellucid.analysis.ablation import Head, switched_off
+from pellucid.analysis.ablation import Head, disable_heads
 from pellucid.config import DecodeConfig, ModelConfig
 from pellucid.conversion.pages import Page
 from pellucid.errors import DataError
 from pellucid.model.families import DecoderOnly, SequenceClassifier
-from pellucid.text.tokenizers import Tokenizers
-from pellucid.text.training_text import TrainingText
+from pellucid.text.tokenizers import TokenizerPair
+from pellucid.text.training_text import TrainingTextStats
 from pellucid.text.vocabulary import Vocabulary
 from pellucid.views.model_page import to_page
 from tests.unit.decoding.models import random_decoder, random_model
@@ -24,10 +24,10 @@ from tests.unit.decoding.models import random_decoder, random_model
 pytestmark = pytest.mark.browser
 
 CHARACTERS = Vocabulary("characters", tuple("abcdefghi .!?AB"))
-TOKENIZERS = Tokenizers(CHARACTERS, CHARACTERS)
+TOKENIZERS = TokenizerPair(CHARACTERS, CHARACTERS)
 NATS = 2e-5
 """What the log-probability of a token may differ by: roundings of single precision, of logits up to 20."""
-SENTENCES = TrainingText(source_length=9, source_longest=12, sentence_ends=1.0, several_sentences=0.0)
+SENTENCES = TrainingTextStats(source_length=9, source_longest=12, sentence_ends=1.0, several_sentences=0.0)
 
 
 def lines(count: int, seed: int = 0) -> list[str]:
@@ -37,7 +37,7 @@ def lines(count: int, seed: int = 0) -> list[str]:
     ]
 
 
-def translator(seed: int = 3, text: TrainingText | None = None, **decode: Any) -> pellucid.Translator:
+def translator(seed: int = 3, text: TrainingTextStats | None = None, **decode: Any) -> pellucid.Translator:
     model = random_model(seed, CHARACTERS.size, sharpness=2.0, num_decoder_layers=2, num_encoder_layers=2)
     return pellucid.Translator(model, TOKENIZERS, DecodeConfig(**decode), text=text)
 
@@ -94,8 +94,8 @@ def test_translations(opened: tuple[pellucid.Translator, Page], options: Any, as
     "decode",
     [
         {"target_prefix": (5, 4), "beam_size": 3},
-        {"suppress": (4, 6), "beam_size": 3},
-        {"source_prefix": (7,), "source_suffix": (9, 8), "source_end": False, "beam_size": 2},
+        {"suppress_tokens": (4, 6), "beam_size": 3},
+        {"source_prefix": (7,), "source_suffix": (9, 8), "add_source_eos": False, "beam_size": 2},
         {"max_source_length": 4},
     ],
     ids=str,
@@ -112,10 +112,11 @@ def test_settings_of_the_folder(decode: dict[str, Any], tmp_path: Path) -> None:
 
 @pytest.mark.filterwarnings("ignore::UserWarning")
 def test_lines_of_several_sentences_and_lines_that_are_too_long(tmp_path: Path) -> None:
+    """As Python without repairs, which the page does not make."""
     model = translator(4, SENTENCES, max_source_length=6, beam_size=2)
     page = page_of(model, tmp_path)
     for line in ("Abc. Bad! A bed", "abcdef ghi ab", "", "  ", "A. B.", "Abc.  Bad.", "abcdefghiabcdefghi"):
-        (expected,) = model.translate([line])
+        (expected,) = model.translate([line], repair="off")
         found = page.ask("translate", line, {})
         assert_same(expected, found)
         assert len(found["parts"]) >= len(expected.sentences)
@@ -152,7 +153,7 @@ def test_heads_that_are_off(opened: tuple[pellucid.Translator, Page]) -> None:
     sources, changed = lines(12), 0
     for head in (Head("encoder.self", 1, 0), Head("decoder.self", 0, 1), Head("cross", 1, 1)):
         off = [f"{head.attention}.{head.layer}.{head.head}"]
-        with switched_off(model.model, head):
+        with disable_heads(model.model, head):
             expected = model.translate(sources, beam_size=2)
         for source, one in zip(sources, expected, strict=True):
             found = page.ask("translate", source, {"beamSize": 2, "off": off})
@@ -222,7 +223,7 @@ def test_classes(segments: int, tmp_path: Path) -> None:
             expected.probabilities, abs=1e-5
         )
     if segments:
-        with pytest.warns(UserWarning, match="cut off"):
+        with pytest.warns(UserWarning, match="truncated"):
             (expected,) = model.classify([("abcdefghi", "abc abc abc")])
         found = page.ask("classify", "abcdefghi", {"second": "abc abc abc"})
         assert found["probability"] == pytest.approx(expected.probability, abs=1e-5)
@@ -251,10 +252,10 @@ def test_a_trace_is_pythons(opened: tuple[pellucid.Translator, Page]) -> None:
 
 
 def test_statistics_of_heads_are_pythons(opened: tuple[pellucid.Translator, Page]) -> None:
-    from pellucid.analysis.statistics import statistics_of
+    from pellucid.analysis.statistics import compute_trace_statistics
 
     model, page = opened
-    expected = statistics_of(model.trace("abc def", "fed"))
+    expected = compute_trace_statistics(model.trace("abc def", "fed"))
     found = page.ask("trace", "abc def", CHARACTERS.encode("fed"), {})["trace"]
     for described in found["attentions"]:
         for name, values in expected[described["name"]].items():

@@ -11,14 +11,14 @@ import pytest
 import torch
 from torch import nn
 
-from pellucid.analysis.ablation import heads_of, switched_off
+from pellucid.analysis.ablation import disable_heads, list_heads
 from pellucid.config import ModelConfig
 from pellucid.config.tables import to_table
+from pellucid.model.attention_positions import RelativePositions
 from pellucid.model.families import DecoderOnly, Model, SequenceClassifier
-from pellucid.model.relative import RelativePositions
 from pellucid.model.transformer import Transformer
 from pellucid.weights import from_hugging_face
-from pellucid.weights.export.page_weights import PageWeights, dequantised
+from pellucid.weights.export.page_weights import PageWeights, dequantise
 from tests.browser.node import in_node
 from tests.browser.page_models import (
     CHOICES,
@@ -89,7 +89,7 @@ def errors(all_models: dict[str, Model], weights: PageWeights = "float32") -> di
     given = {name: inputs(model) for name, model in all_models.items()}
     found = in_node(READ, [opened(model, weights) | given[name] for name, model in all_models.items()])
     return {
-        name: compared(numbers, outputs(dequantised(model, weights), given[name]))
+        name: compared(numbers, outputs(dequantise(model, weights), given[name]))
         for (name, model), numbers in zip(all_models.items(), found, strict=True)
     }
 
@@ -307,11 +307,11 @@ def test_hypotheses_may_become_more_and_fewer() -> None:
 def test_heads_switched_off_are_python_s() -> None:
     all_models, asked, exact = models(range(12)), [], []
     for number, (name, model) in enumerate(all_models.items()):
-        heads = random.Random(number).sample(heads_of(model), min(3, len(heads_of(model))))
+        heads = random.Random(number).sample(list_heads(model), min(3, len(list_heads(model))))
         given = inputs(model)
         given["how"] = given.get("how", {}) | {"off": [f"{one.attention}.{one.layer}.{one.head}" for one in heads]}
         asked.append(opened(model) | given)
-        with switched_off(model, *heads):
+        with disable_heads(model, *heads):
             exact.append(outputs(model, given))
         assert np.abs(exact[-1] - outputs(model, given)).max() > TOLERANCE, name
     for name, numbers, expected in zip(all_models, in_node(READ, asked), exact, strict=True):
@@ -390,12 +390,13 @@ def test_the_readout_of_the_last_state_is_the_output() -> None:
 @pytest.mark.parametrize("causal", [False, True])
 @pytest.mark.parametrize(("buckets", "distance"), [(32, 128), (8, 20), (5, 16), (16, 128), (64, 512), (4, 3)])
 def test_buckets_of_distances_are_python_s(causal: bool, buckets: int, distance: int) -> None:
-    config = ModelConfig(positions="relative", relative_buckets=buckets, relative_distance=distance)
+    config = ModelConfig(positions="relative", relative_num_buckets=buckets, relative_max_distance=distance)
     offsets = list(range(-2000, 2001))
     exact = RelativePositions(config, causal).buckets(torch.tensor(offsets))
     script = """
     const { makeDistances } = await viewer("model/relative.js"), { readConfig } = await viewer("model/defaults.js");
-    const table = { shape: [a.config.relative_buckets, 8], data: new Float32Array(8 * a.config.relative_buckets) };
+    const table = { shape: [a.config.relative_num_buckets, 8],
+        data: new Float32Array(8 * a.config.relative_num_buckets) };
     const { Weights } = await viewer("model/weights.js");
     const weights = new Weights(new Map([["relative.bias.weight", table]]));
     const made = makeDistances(readConfig(a.config), weights, a.causal);

@@ -14,11 +14,12 @@ from typing import Any
 import pytest
 
 from pellucid.data.dates import split_dates
-from pellucid.tasks import segments as python_segments
-from pellucid.text.sentences import script_of, sentences, space_between, writes_spaces
-from pellucid.text.tokenizer import CompleteTokenizer
+from pellucid.tasks import segmentation as python_segments
+from pellucid.text import sentence_words
+from pellucid.text.sentences import detect_main_script, space_between, split_sentences, writes_spaces
+from pellucid.text.tokenizer import TokenizerBase
 from pellucid.text.tokenizer_training import train_tokenizer
-from pellucid.text.training_text import TrainingText
+from pellucid.text.training_text import TrainingTextStats
 from tests.browser.node import in_node
 from tests.unit.text.test_sentences import OTHERWISE, PARTED
 
@@ -62,7 +63,7 @@ def test_each_kind_reads_and_writes_as_in_python(kind: str, page_tokens: ModuleT
 
 
 @cache
-def _opened(kind: str) -> tuple[CompleteTokenizer, dict[str, Any]]:
+def _opened(kind: str) -> tuple[TokenizerBase, dict[str, Any]]:
     """A small tokenizer and what the page opens it from."""
     with pytest.MonkeyPatch.context() as patch:
         patch.syspath_prepend(BENCHMARKS)
@@ -188,7 +189,15 @@ def test_sentences_are_parted_as_in_python() -> None:
     cases += [change(line) for change in OTHERWISE.values() for line in cases[: len(PARTED)]]
     cases += ["", " ", ".", "3. 4. 2021", "\u200b", "?!", "2021년 5월 3일", "3 April 2021", "May 3, 2021", "e.g. a"]
     script = 'const { sentences } = await viewer("text/sentences.js"); return a.map((line) => sentences(line));'
-    assert in_node(script, cases) == [sentences(line) for line in cases]
+    assert in_node(script, cases) == [split_sentences(line) for line in cases]
+
+
+def test_the_words_of_sentences_are_those_of_python() -> None:
+    script = 'return Object.entries(await viewer("text/sentence_words.js")).map(([name, words]) => [name, [...words]]);'
+    found = dict(in_node(script, None))
+    assert {name: frozenset(words) for name, words in found.items()} == {
+        name: getattr(sentence_words, name) for name in vars(sentence_words) if name.isupper()
+    }
 
 
 def test_the_sentences_are_the_line(page_tokens: ModuleType) -> None:
@@ -213,10 +222,10 @@ def test_scripts_and_the_spaces_that_they_write(page_tokens: ModuleType) -> None
         const { scriptOf, spaceBetween, writesSpaces } = await viewer("text/sentences.js");
         return a.map((line, i) => [scriptOf(line), writesSpaces(line), spaceBetween(a[i - 1] ?? "", line)]);"""
     pairs = zip(["", *lines[:-1]], lines, strict=True)
-    assert in_node(script, lines) == [[script_of(b), writes_spaces(b), space_between(a, b)] for a, b in pairs]
+    assert in_node(script, lines) == [[detect_main_script(b), writes_spaces(b), space_between(a, b)] for a, b in pairs]
 
 
-TRAINED_ON = TrainingText(
+TRAINED_ON = TrainingTextStats(
     source_length=12, source_longest=20, target_length=12, target_longest=20, source_script="Latin",
     target_script="Latin", sentence_ends=0.98, several_sentences=0.01,
 )  # fmt: skip
@@ -224,7 +233,7 @@ TRAINED_ON = TrainingText(
 
 @pytest.mark.parametrize("kind", ["bpe", "words", "characters"])
 @pytest.mark.parametrize("text", [TRAINED_ON, replace(TRAINED_ON, several_sentences=0.5), None])
-def test_segments_are_cut_and_joined_as_in_python(kind: str, text: TrainingText | None) -> None:
+def test_segments_are_cut_and_joined_as_in_python(kind: str, text: TrainingTextStats | None) -> None:
     tokenizer, whole = _opened(kind)
     lines = ["".join(parts) for parts in PARTED] + [
         "",
@@ -232,7 +241,7 @@ def test_segments_are_cut_and_joined_as_in_python(kind: str, text: TrainingText 
         ">>fra<< Ein Satz. Noch einer!",
         "Wort " * 40 + ". Ende.  Aus.\tJa.",
     ]
-    lines += ["x" * 90, "한" * 50, "A b.\n\nC d. E f.\u2003\u2003G h!"]
+    lines += ["x" * 90, "한" * 50, "A b.\n\nC d. E f.\u2003\u2003G h!", "\n A.  \n\n\n\tB. C.\r\nD \n"]
     table = None if text is None else {name: getattr(text, name) for name in text.__dataclass_fields__}
     script = (
         OPEN
@@ -246,9 +255,10 @@ def test_segments_are_cut_and_joined_as_in_python(kind: str, text: TrainingText 
     )
     found = in_node(script, whole | {"lines": lines, "text": table})
     for line, (page, joined) in zip(lines, found, strict=True):
-        (mine,) = python_segments.segments_of([line], tokenizer, 16, text, led_by_codes=True)
-        assert page == [{"source": s.source, "pieces": s.pieces, "behind": s.behind} for s in mine], line
-        assert joined == python_segments.joined([f" {s.source}{i} " for i, s in enumerate(mine)], mine), line
+        (mine,) = python_segments.split_segments([line], tokenizer, 16, text, led_by_codes=True)
+        expected = [{"source": s.source, "pieces": s.pieces, "behind": s.space, "before": s.before} for s in mine]
+        assert page == expected, line
+        assert joined == python_segments.join_segments([f" {s.source}{i} " for i, s in enumerate(mine)], mine), line
 
 
 def test_ways_are_ranked_together_as_in_python() -> None:
@@ -259,11 +269,11 @@ def test_ways_are_ranked_together_as_in_python() -> None:
     script = """
         const { rankedTogether } = await viewer("text/segments.js");
         return a.map((ranks) => rankedTogether(ranks, 5));"""
-    assert in_node(script, ranks) == [python_segments.ranked_together(each, 5) for each in ranks]
+    assert in_node(script, ranks) == [python_segments.combine_n_best(each, 5) for each in ranks]
 
 
 def test_the_texts_of_labels_make_up_the_text() -> None:
-    tokenizer: Callable[..., CompleteTokenizer] = train_tokenizer
+    tokenizer: Callable[..., TokenizerBase] = train_tokenizer
     letters = tokenizer("characters", ["a"], byte_fallback=True)
     script = """
         const { openTokenizers } = await viewer("text/tokenizers.js"), { labels } = await viewer("text/labels.js");

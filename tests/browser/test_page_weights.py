@@ -162,8 +162,8 @@ IMPOSSIBLE: list[tuple[dict[str, Any], str]] = [
     ({"positions": "rotary", "rotary_factor": 0.5}, "`rotary_factor` cannot be 0.5"),
     ({"positions": "rotary", "rotary_wavelengths": [5, 3]}, "`rotary_wavelengths` cannot be [5,3]"),
     ({"positions": "rotary", "rotary_wavelengths": "ab"}, "`rotary_wavelengths` cannot be ab"),
-    ({"positions": "relative", "relative_distance": 16}, "`relative_distance` does not go with"),
-    ({"relative_buckets": 3}, "`relative_buckets` cannot be 3"),
+    ({"positions": "relative", "relative_max_distance": 16}, "`relative_max_distance` does not go with"),
+    ({"relative_num_buckets": 3}, "`relative_num_buckets` cannot be 3"),
     ({"bias": 1}, "`bias` cannot be 1"),
     ({"tie_embeddings": "all"}, "`tie_embeddings` does not go with"),
     ({"pad_id": 1.5}, "`pad_id` cannot be 1.5"),
@@ -174,7 +174,7 @@ IMPOSSIBLE: list[tuple[dict[str, Any], str]] = [
     ({"src_vocab_size": 2**22}, "`src_embedding.tokens.weight` have shape (23, 4), the model's have (4194304, 4)"),
     ({"d_ff": 2**18}, "`encoder.layers.0.feed_forward.up_proj.weight` have shape (5, 4), the model's have (262144, 4)"),
     ({"positions": "learned", "max_positions": 2**24}, "lack `src_embedding.positions.weight`"),
-    ({"gated": True}, "lack `encoder.layers.0.feed_forward.gate_proj.weight`"),
+    ({"gated_feed_forward": True}, "lack `encoder.layers.0.feed_forward.gate_proj.weight`"),
     ({"bias": False}, ".bias` are no part of the model"),
     ({"num_decoder_layers": 0}, "are no part of the model"),
 ]
@@ -200,7 +200,7 @@ def test_a_description_without_a_model_is_told(config: Any) -> None:
 
 def test_settings_that_do_not_count_are_not_looked_at() -> None:
     """As in Python, where a rate of rotary positions may be anything in a model that has none."""
-    config = ModelConfig(**to_table(SMALL) | {"rotary_factor": 0.0, "rotary_base": -1.0, "relative_distance": 1})
+    config = ModelConfig(**to_table(SMALL) | {"rotary_factor": 0.0, "rotary_base": -1.0, "relative_max_distance": 1})
     script = OPEN + "return Array.from(open(a).forward([3, 4], [5])).every(Number.isFinite);"
     assert in_node(script, opened(random_model(config)))
 

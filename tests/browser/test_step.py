@@ -9,9 +9,10 @@ from typing import Any
 import pytest
 import torch
 
-from pellucid.model.relative import rotate, rotation
-from pellucid.views.choice import Choice
+from pellucid.model.attention_positions import apply_rotary, compute_rotary
 from pellucid.views.view import View
+from pellucid.views.view_options import ViewOptions
+from pellucid.views.words import words
 from tests.browser.conftest import Open, Opened
 from tests.browser.living_pages import living, write_living_page
 from tests.browser.node import VIEWER, in_node
@@ -27,7 +28,7 @@ FAMILIES: dict[str, dict[str, Any]] = {
         "norm": "pre",
         "norm_type": "rms",
         "positions": "rotary",
-        "gated": True,
+        "gated_feed_forward": True,
         "bias": False,
         "num_kv_heads": 1,
     },
@@ -196,7 +197,7 @@ def test_rotary_positions_turn_the_pairs_that_the_model_turns(open_page: Open, t
     opened = open_page.file(path, {"language": "en"})  # type: ignore[attr-defined]
     assert formula(opened, "decoder.0.self_attn.turn") == "(qi,qi+dk/2)↦ rotation by pos·500−2i/dk"
     x = torch.randn(1, 1, 1, 8)
-    turned = rotate(x, rotation(torch.tensor([3]), 8, 500.0, 1.0, ()))
+    turned = apply_rotary(x, compute_rotary(torch.tensor([3]), 8, 500.0, 1.0, ()))
     for i in range(4):
         angle = torch.tensor(3 * 500 ** (-2 * i / 8))
         expected = x[..., i] * angle.cos() - x[..., i + 4] * angle.sin()
@@ -395,7 +396,7 @@ def test_each_source_is_there() -> None:
 
 def test_the_page_of_a_trace_alone_does_not_offer_it() -> None:
     _, trace = living()
-    assert "step" not in View(name="matrix", trace=trace, choice=Choice()).page_views("all")
+    assert "step" not in View(name="matrix", trace=trace, choice=ViewOptions()).page_views("all")
 
 
 def test_every_text_is_there_in_korean() -> None:
@@ -417,7 +418,7 @@ def test_every_text_is_there_in_korean() -> None:
         'const { SOURCES } = await viewer("steps/sources.js");'
         "return { known: Object.entries(all), titles: Object.values(SOURCES).map((one) => one.title) };"
     )
-    known = dict(korean["known"])
+    known = dict(korean["known"]) | dict(words().values())
     assert {text for text in used | set(korean["titles"]) if text not in known} == set()
     for english, text in known.items():
         assert set(re.findall(r"\{\w+\}", english)) == set(re.findall(r"\{\w+\}", text)), english

@@ -109,7 +109,7 @@ def test_an_alternative_is_chosen_and_the_rest_is_written_anew(open_page: Open) 
     assert options.count() == 3
     assert options.nth(0).get_attribute("aria-selected") == "true"
     assert options.nth(1).locator(".name").inner_text() == "football"
-    assert options.nth(1).locator(".chance").inner_text().endswith(" %")
+    assert options.nth(1).locator(".chance").inner_text().endswith("\u00a0%")
     reads(opened, ".follows", "football.")
     options.nth(1).click()
     written(opened, "Two young men are playing football.")
@@ -118,6 +118,13 @@ def test_an_alternative_is_chosen_and_the_rest_is_written_anew(open_page: Open) 
     assert forced[0][-1] == opened.page.evaluate("live.idOf('▁football')")
     assert len(forced[0]) == 7  # Two young men are pla|ying football
     assert opened.page.inner_text(".sure").startswith("From the word that you chose on")
+    chosen = opened.page.locator(".written .word.chosen")
+    assert (chosen.count(), chosen.inner_text()) == (1, "football"), "which is marked as the person's"
+    assert "“football”" not in opened.page.inner_text(".sure"), "and is not what the model was unsure of"
+    opened.page.click("button:has-text('As the model would')")
+    written(opened, "Two young men are playing soccer.")
+    assert chosen.count() == 0
+    assert opened.page.locator("button:has-text('As the model would')").is_hidden()
     opened.page.fill("textarea", "Zwei Männer .")
     written(opened, "Two men.")
     assert asked(opened)[-1][2]["prefix"] == []
@@ -171,9 +178,15 @@ def test_several_translations_and_beam_size(open_page: Open) -> None:
     assert asked(opened)[0][2]["beamSize"] == 3
     assert asked(opened)[0][2]["nBest"] == 3
     others = opened.page.locator(".other")
-    assert others.count() == 2
-    assert others.nth(0).locator("mark").count() == 1
-    others.nth(0).click()
+    assert others.count() == 3, "the one above is among them, with its figures"
+    assert others.nth(0).get_attribute("aria-current") == "true"
+    figures = [opened.page.locator(".best .chance").nth(place).inner_text() for place in range(6)]
+    ranked = [float(figure.split("\u00a0")[0].strip("<> ")) for figure in figures[::2]]
+    assert ranked == sorted(ranked, reverse=True), "in the order of the first figure, which is what they are ranked by"
+    assert "a token" in figures[0]
+    assert opened.page.locator(".others .faint").first.inner_text().startswith("Ranked by the probability a token")
+    assert others.nth(1).locator("mark").count() == 1
+    others.nth(1).click()
     reads(opened, ".written", "Two thing men are playing soccer.")
     opened.page.select_option("label:has-text('Beam size') select", "1")
     until(opened, "live.asked.at(-1)[2].beamSize === 1")
@@ -219,10 +232,10 @@ def test_a_pasted_column_is_cut_and_leaves_the_page_free(open_page: Open) -> Non
 def test_the_line_that_is_pointed_at_is_named_and_kept(open_page: Open) -> None:
     opened = writing(open_page, state={"text": "Zwei .\nMänner ."})
     written(opened, "Two.\nmen.")
-    reads(opened, ".others h2", "Other translations of line 1: “Zwei .”")
+    reads(opened, ".others h2", "Translations of line 1: “Zwei .”")
     opened.page.click(".word:has-text('men')")
     opened.page.keyboard.press("Escape")
-    reads(opened, ".others h2", "Other translations of line 2: “Männer .”")
+    reads(opened, ".others h2", "Translations of line 2: “Männer .”")
     assert opened.ask("p.get('line')") == "1"
     opened.set(view="what_if")
     assert opened.page.inner_text(".sentence") == "Männer ."

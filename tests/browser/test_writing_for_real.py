@@ -6,7 +6,7 @@ import pytest
 import torch
 
 import pellucid
-from pellucid.analysis.ablation import Head, switched_off
+from pellucid.analysis.ablation import Head, disable_heads
 from pellucid.views.model_page import to_page
 from tests.browser.conftest import Open, Opened
 from tests.browser.test_page_answers import translator
@@ -65,7 +65,7 @@ def test_a_head_that_is_off_is_off(held: tuple[pellucid.Translator, Opened]) -> 
     for layer in range(2):
         for head in range(model.model.config.num_heads):
             opened.page.click(f"[data-key='cross.{layer}.{head}']")
-            with torch.inference_mode(), switched_off(model.model, Head("cross", layer, head)):
+            with torch.inference_mode(), disable_heads(model.model, Head("cross", layer, head)):
                 expected = best(model, TEXT)
             until(
                 opened,

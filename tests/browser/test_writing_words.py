@@ -89,10 +89,28 @@ def test_changed_words(before: str, after: str, expected: tuple[list[int], list[
 def test_probabilities_as_people_read_them() -> None:
     script = 'const { percent, shade } = await viewer("writing/words.js"); return a.map((p) => [percent(p), shade(p)]);'
     given = [0, 0.0001, 0.004, 0.25, 0.5, 0.7, 0.9, 0.996, 1]
-    assert in_node(script, given) == [
+    told = [[text.replace("\u00a0", " "), shade] for text, shade in in_node(script, given)]
+    assert told == [
         ["0.0 %", 4], ["< 0.1 %", 4], ["0.4 %", 4], ["25 %", 3], ["50 %", 2], ["70 %", 1], ["90 %", 0], ["> 99 %", 0],
         ["100 %", 0],
     ]  # fmt: skip
+    assert in_node(script, [0.5]) == [["50\u00a0%", 2]], "no line ends between the two"
+    assert in_node("return (await viewer('writing/words.js')).shade(null);") == "unknown", "nobody was sure of it"
+
+
+def test_the_tooltip_tells_the_likelier_word_and_two_figures_differ() -> None:
+    script = """
+      const { told } = await viewer("writing/output.js"), { percents } = await viewer("writing/words.js");
+      const tokens = ["▁grass", "▁field", "▁lawn", "▁grassy"], probabilities = [0.33, 0.31, 0.15, 0.04];
+      const top = { ids: [5, 7, 8, 9], tokens, probabilities };
+      const piece = { text: "field", id: 7, probability: 0.31, place: 0, top };
+      const word = { text: "field", probability: 0.31, pieces: [piece] };
+      return [told(word)[1], percents(0.00123, 0.00119), percents(0.31, 0.33)];
+    """
+    told, close, apart = in_node(script)
+    assert told.replace("\u00a0", " ") == "grass 33 % · lawn 15 % · grassy 4 %"
+    assert [one.replace("\u00a0", " ") for one in close] == ["0.123 %", "0.119 %"]
+    assert [one.replace("\u00a0", " ") for one in apart] == ["31 %", "33 %"]
 
 
 def test_words_as_they_come() -> None:
@@ -185,7 +203,9 @@ def test_a_head_that_follows_the_words_is_told_from_one_that_rests() -> None:
     even = [[1 / 3] * 3] * 3
     found = in_node(script, [resting, follows, even])
     assert found["best"] == 1
-    assert found["finding"] == {"layer": 0, "head": 1, "share": "80 %"}
+    assert found["finding"] == {"layer": 0, "head": 1, "share": "80\u00a0%"}
+    kept = in_node(script.replace("ofHeads(all)", "ofHeads(all, all[0])"), [resting, follows, even])
+    assert kept["finding"]["head"] == 0, "the one that held-out text has chosen, whatever this sentence says"
 
 
 @pytest.mark.parametrize(

@@ -71,4 +71,6 @@ def _pages(*patterns: str) -> list[Page]:
 PAGES = _pages("*.md", "docs/**/*.md", "benchmarks/*.md")
 DATED = _pages("CHANGELOG.md", "docs/results/**/*.md")
 """What was true at its time: its commands may be those of another version."""
+LESSONS = _pages("docs/course/*.md", "docs/ko/course/*.md")
+"""Lessons: their pieces of code build on each other and have no types. test_course.py runs them."""
 CURRENT = [page for page in PAGES if page not in DATED]

@@ -3,14 +3,13 @@
 import re
 import shlex
 from collections.abc import Callable, Iterator
-from importlib import import_module
 from inspect import signature
 
 import pytest
 
 from pellucid.cli.arguments import read_arguments
+from pellucid.cli.commands import VERBS, load_command
 from pellucid.cli.main import USAGE
-from pellucid.cli.verbs import VERBS
 from pellucid.errors import ConfigError, PellucidError
 from tests.docs.pages import CURRENT, ROOT, Page
 
@@ -52,8 +51,7 @@ def read(command: list[str]) -> None:
 
 def function(verb: str) -> Callable[..., int]:
     """What runs a verb."""
-    command: Callable[..., int] = getattr(import_module(f"pellucid.cli.{verb}"), verb)
-    return command
+    return load_command(verb)
 
 
 def shown() -> list[tuple[str, list[str]]]:

@@ -1,13 +1,17 @@
 """What the documentation points to is there: files, headings, functions, tests."""
 
 import ast
+import re
+from functools import cache
 from pathlib import Path
 
 from tests.docs.pages import CURRENT, PAGES, ROOT, Page
 
 PACKAGE = ROOT / "src" / "pellucid"
 DOCS = ROOT / "docs"
-INDEXES = [Page(DOCS / "README.md"), Page(DOCS / "ko" / "README.md")]
+INDEXES = [Page(DOCS / name / "README.md") for name in (".", "ko", "decisions", "results")] + [
+    Page(DOCS / "reference" / "python.md")
+]
 
 
 def broken_links(page: Page) -> list[str]:
@@ -18,9 +22,20 @@ def broken_links(page: Page) -> list[str]:
         if "://" in name:
             continue
         target = (page.path.parent / name).resolve() if name else page.path
-        if not target.exists() or (anchor and anchor not in Page(target).anchors):
+        if not target.exists() or (anchor and anchor not in anchors_of(target)):
             found.append(link)
     return found
+
+
+@cache
+def anchors_of(path: Path) -> set[str]:
+    """The anchors of a page's headings."""
+    return set(Page(path).anchors)
+
+
+@cache
+def module_of(path: Path) -> ast.Module:
+    return ast.parse(path.read_text(encoding="utf-8"))
 
 
 def missing_names(page: Page) -> list[str]:
@@ -38,7 +53,7 @@ def missing_names(page: Page) -> list[str]:
 
 def defines(path: Path, names: list[str]) -> bool:
     """Whether a module defines a class or function, or a class of it a method."""
-    body = ast.parse(path.read_text(encoding="utf-8")).body
+    body = module_of(path).body
     for name in names:
         definitions = (node for node in body if isinstance(node, ast.FunctionDef | ast.ClassDef))
         definition = next((node for node in definitions if node.name == name), None)
@@ -58,8 +73,19 @@ def test_each_file_function_and_test_is_there() -> None:
 
 def test_each_page_is_listed() -> None:
     listed = {(index.path.parent / link).resolve() for index in INDEXES for link in index.links}
-    pages = {page.path for page in CURRENT if page.path.is_relative_to(DOCS)}
-    assert pages - listed == set()
+    pages = {page.path for page in PAGES if page.path.is_relative_to(DOCS)}
+    assert pages <= listed | {DOCS / "README.md"}
+
+
+def test_the_tree_is_the_package() -> None:
+    tree = next(code for code in Page(ROOT / "CONTRIBUTING.md").fences("text") if code.startswith("src/pellucid/"))
+    drawn = set(re.findall(r"^  (\w+)/", tree, re.MULTILINE))
+    assert drawn == {path.parent.name for path in PACKAGE.glob("*/__init__.py")} | {"recipes"}
+
+
+def test_each_picture_is_shown_by_a_page() -> None:
+    shown = {(page.path.parent / link).resolve() for page in PAGES for link in page.links}
+    assert set((DOCS / "images").iterdir()) <= shown
 
 
 def test_each_row_of_the_paper_map_has_code_and_a_test() -> None:

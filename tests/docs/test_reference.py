@@ -9,7 +9,7 @@ import pytest
 
 import pellucid.errors
 from docs.generate import PAGES, REFERENCE, attribute_docstrings
-from pellucid.config import SECTIONS, Recipe, SamplingConfig, shipped_recipes
+from pellucid.config import SECTIONS, Recipe, SamplingConfig, list_shipped_recipes
 from pellucid.errors import PellucidError
 from tests.docs.pages import CURRENT, ROOT, Page
 
@@ -55,7 +55,7 @@ def test_each_setting_has_a_sentence(cls: type) -> None:
     assert all(text.endswith(".") for text in texts.values())
 
 
-@pytest.mark.parametrize("name", shipped_recipes())
+@pytest.mark.parametrize("name", list_shipped_recipes())
 def test_each_recipe_loads_and_is_in_the_documentation(name: str) -> None:
     assert Recipe.load(name).name == name
     assert any(re.search(rf"\b{name}\b", page.text) for page in GUIDES)

@@ -1,6 +1,5 @@
 """The Python and TOML of the documentation runs, in a folder as `pellucid demo` leaves it, with a smaller model."""
 
-import re
 import shutil
 import subprocess
 import tomllib
@@ -11,14 +10,14 @@ import pytest
 import pellucid
 from pellucid.config import Recipe
 from pellucid.data.dates import split_dates, write_parallel
-from tests.docs.pages import CURRENT, ROOT, Page
+from tests.docs.pages import CURRENT, LESSONS, ROOT, Page
 from tests.processes import python
 
-SNIPPETS = [(page, code) for page in CURRENT for code in page.fences("python")]
+SNIPPETS = [(page, code) for page in CURRENT if page not in LESSONS for code in page.fences("python")]
 TOML = [(page, code) for page in CURRENT for code in page.fences("toml")]
 GUIDE = Page(ROOT / "docs" / "guides" / "first-model.md")
 
-SHORT = ["train.steps=3", "train.save_every=1", "train.validate_decode=4", "decode.max_length=12"]
+SHORT = ["train.steps=3", "train.save_every=1", "train.decode_and_evaluate=4", "decode.max_length=12"]
 """What makes a training one of seconds, and a translation by its model short."""
 
 
@@ -31,9 +30,11 @@ def untouched(tmp_path_factory: pytest.TempPathFactory) -> Path:
     write_parallel(held_out, here / "pellucid-demo" / "corpus", "test")
     recipe = Recipe.load("dates", [f"data.src={src}", f"data.tgt={tgt}", *SHORT])
     pellucid.train(recipe, here / "pellucid-demo" / "run", device="cpu", quiet=True)
-    for stem in ("train", "valid", "test"):
-        shutil.copy(src, here / f"{stem}.de")
-        shutil.copy(tgt, here / f"{stem}.en")
+    shutil.copy(src, here / "train.de")
+    shutil.copy(tgt, here / "train.en")
+    for stem in ("valid", "test"):
+        shutil.copy(here / "pellucid-demo" / "corpus" / "test.written", here / f"{stem}.de")
+        shutil.copy(here / "pellucid-demo" / "corpus" / "test.iso", here / f"{stem}.en")
     return here
 
 
@@ -81,10 +82,8 @@ def test_the_guide_runs_from_top_to_bottom(untouched: Path, tmp_path: Path, monk
     short = " ".join(f"--set {setting}" for setting in SHORT)
     program.write_text(PELLUCID.format(python=python(), short=short), encoding="utf-8")
     program.chmod(0o755)
-    for name, code in re.findall(r"<!-- file: (\S+) -->\n```toml\n(.*?)^```$", GUIDE.text, re.MULTILINE | re.DOTALL):
-        (here / name).write_text(code, encoding="utf-8")
     monkeypatch.setenv("PATH", str(program.parent), prepend=":")
     script = "set -euo pipefail\n" + "".join(GUIDE.fences("sh"))
     done = subprocess.run(["bash", "-c", script], cwd=here, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr[-2000:]
-    assert "runs/first: already finished" in done.stderr
+    assert "runs/dates: already finished" in done.stderr

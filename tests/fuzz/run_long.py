@@ -46,7 +46,8 @@ def main() -> int:
             faulty += len(found.faults)
             told[subject] = {
                 "tries": found.tries, **found.counts, "most_growth_mb": round(found.growth / 1e6),
-                "seconds": round(time.monotonic() - begun), "faults": found.faults[:20],
+                "slowest_try_s": round(found.slowest, 1), "seconds": round(time.monotonic() - begun),
+                "faults": found.faults[:20],
             }  # fmt: skip
             print(f"{subject}: {json.dumps(told[subject])}", flush=True)
     if given.out:

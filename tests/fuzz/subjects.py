@@ -15,15 +15,15 @@ from typing import Any
 import numpy as np
 import torch
 
-from pellucid.cli.main import main
+from pellucid.cli.main import UNEXPECTED_HINT, main
 from pellucid.config import DecodeConfig
-from pellucid.data.transfer import TransferError, transfer
+from pellucid.data.transfer import TransferError, download_url
 from pellucid.errors import DataError
 from pellucid.tasks.tracing import trace, trace_search
 from pellucid.tasks.translator import Translator
 from pellucid.text.hugging_face import HuggingFaceTokenizer
-from pellucid.text.subwords import Subwords
-from pellucid.text.tokenizers import Tokenizers
+from pellucid.text.subwords import SentencePieceTokenizer
+from pellucid.text.tokenizers import TokenizerPair
 from pellucid.text.vocabulary import Vocabulary
 from pellucid.tracing.trace import load_trace
 from pellucid.training.log import RunLog
@@ -33,8 +33,10 @@ from pellucid.weights.opening import open_folder
 from pellucid.weights.tensors import parameters, save_tensors, set_parameters
 from pellucid.weights.tutorials.files import load_state_dict
 from pellucid.weights.tutorials.source import read_state_dict
+from tests.fuzz.changed_documents import documents
 from tests.fuzz.changing import as_json, changed_bytes, changed_table, copied, damage
 from tests.fuzz.trying import Attempt
+from tests.processes import fork
 from tests.toy_task import reversed_letters, small_arguments, write_pairs
 from tests.unit.decoding.models import random_model
 from tests.unit.text.subword_models import subwords
@@ -58,7 +60,7 @@ def model_folders(base: Path) -> Attempt:
     """A model folder of ours, opened and translated with."""
     model = random_model(1, LETTERS.size)
     base.mkdir()
-    save_description(base, model.config, Tokenizers(LETTERS, LETTERS), DecodeConfig(beam_size=2), "# A card\n")
+    save_description(base, model.config, TokenizerPair(LETTERS, LETTERS), DecodeConfig(beam_size=2), "# A card\n")
     save_weights(base, model)
 
     def attempt(draw: random.Random, folder: Path) -> None:
@@ -78,12 +80,12 @@ def model_folders(base: Path) -> Attempt:
 def own_tokenizers(base: Path) -> Attempt:
     """The record of a tokenizer of one's own, which is given when the folder is opened, or is not."""
     base.mkdir(parents=True, exist_ok=True)
-    table = Tokenizers(Letters(), LETTERS).save(base)
+    table = TokenizerPair(Letters(), LETTERS).save(base)
 
     def attempt(draw: random.Random, folder: Path) -> None:
         changed = changed_table(json.loads(json.dumps(table)), draw)
         given = Letters() if draw.random() < 0.8 else None
-        Tokenizers.load(base, changed if isinstance(changed, dict) else {}, given).source.encode(TEXT)
+        TokenizerPair.load(base, changed if isinstance(changed, dict) else {}, given).source.encode(TEXT)
 
     return attempt
 
@@ -125,7 +127,9 @@ def sentencepiece(base: Path) -> Attempt:
     models = [subwords(kind).proto for kind in ("bpe", "unigram")]
 
     def attempt(draw: random.Random, folder: Path) -> None:
-        tokenizer = Subwords(changed_bytes(draw.choice(models), draw), draw.choice(("bpe", "sentencepiece")))
+        tokenizer = SentencePieceTokenizer(
+            changed_bytes(draw.choice(models), draw), draw.choice(("bpe", "sentencepiece"))
+        )
         _use(tokenizer)
 
     return attempt
@@ -253,18 +257,20 @@ def run_folders(base: Path) -> Attempt:
     command = small_arguments(*texts, base / "whole", "train.steps=10")
     assert _told(command)[0] == 0
     expected = (base / "whole" / "model.safetensors").read_bytes()
-    child = os.fork()
-    if child == 0:
+
+    def train_and_die() -> int:
         _die_at_step(7)
         _told(small_arguments(*texts, base / "killed", "train.steps=10"))
-        os._exit(1)
+        return 1
+
+    child = fork(train_and_die)
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
 
     def attempt(draw: random.Random, folder: Path) -> None:
         mine = copied(base / "killed", folder / "run")
         what = damage(mine, draw)
         status, errors = _told(small_arguments(*texts, mine, "train.steps=10"))
-        if "run it again with --debug" in errors:
+        if UNEXPECTED_HINT in errors:
             raise RuntimeError(f"{what}: {errors.rpartition('error: ')[2]}")
         if status == 0 and (mine / "model.safetensors").read_bytes() != expected:
             raise RuntimeError(f"{what}: it ended in other weights")
@@ -301,7 +307,7 @@ def http_answers(base: Path) -> Attempt:
     def attempt(draw: random.Random, folder: Path) -> None:
         with _answering(_answer(draw, body)) as address:
             try:
-                transfer(
+                download_url(
                     f"{address}/x", folder / "x", lambda *_: None, size=draw.choice((None, len(body))), timeout=0.5
                 )
             except TransferError as error:
@@ -381,6 +387,7 @@ SUBJECTS: dict[str, Callable[[Path], Attempt]] = {
     "traces": traces,
     "weight files": weight_files,
     "run folders": run_folders,
+    "documents": documents,
     "HTTP answers": http_answers,
 }
 """Each makes its sound files in a folder, and returns what tries them changed."""

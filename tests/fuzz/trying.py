@@ -6,6 +6,7 @@ import random
 import resource
 import signal
 import sys
+import time
 import traceback
 import warnings
 from collections import Counter
@@ -38,6 +39,8 @@ class Found:
     """Of each try that is a fault: its number, and what happened."""
     growth: int = 0
     """The most bytes by which a process of them grew."""
+    slowest: float = 0.0
+    """The most seconds of the processor that a try took."""
 
     @property
     def tries(self) -> int:
@@ -75,6 +78,7 @@ def _in_child(attempt: Attempt, seed: str, batch: range, folder: Path, found: Fo
                 continue
             found.counts[told["came"]] += 1
             found.growth = max(found.growth, told["growth"])
+            found.slowest = max(found.slowest, told["seconds"])
             if told["came"] not in ("fine", "refused"):
                 found.faults.append({"try": begun, "what": told["what"]})
     _, status = os.waitpid(child, 0)
@@ -114,7 +118,7 @@ def _be_the_child(attempt: Attempt, seed: str, batch: range, folder: Path, write
         own = folder / str(number)
         own.mkdir(parents=True)
         signal.alarm(SECONDS)
-        came, what = "fine", ""
+        came, what, start = "fine", "", time.process_time()
         try:
             attempt(random.Random(f"{seed}:{number}"), own)
         except PellucidError:
@@ -126,7 +130,7 @@ def _be_the_child(attempt: Attempt, seed: str, batch: range, folder: Path, write
                 f"{type(error).__name__}: {str(error)[:200]} ({Path(place.filename).name}:{place.lineno})",
             )
         signal.alarm(0)
-        tell(came=came, what=what, growth=max(0, _resident() - before))
+        tell(came=came, what=what, growth=max(0, _resident() - before), seconds=time.process_time() - start)
         _remove(own)
 
 

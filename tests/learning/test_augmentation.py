@@ -29,7 +29,7 @@ def test_digits_are_reversed(tmp_path: Path) -> None:
     valid = write_pairs(tmp_path, pairs[-50:], "valid")
     texts = ["--src", few[0], "--tgt", few[1], "--valid-src", valid[0], "--valid-tgt", valid[1]]
     made = ["augment", str(tmp_path / "run"), "--input", str(tmp_path / "mono"), "--out", str(tmp_path / "c"), *texts]
-    assert main([*made, "--keep-copies", "--guards", "mismatch", "--device", "cpu"]) == 0
+    assert main([*made, "--keep-copies", "--drop-flagged", "mismatch", "--device", "cpu"]) == 0
     recipe = str(tmp_path / "c" / "recipe.toml")
     assert main(["train", recipe, "--out", str(tmp_path / "s"), "--device", "cpu"]) == 0
     options = [part for setting in settings for part in ("--set", setting)]

@@ -29,10 +29,11 @@ def reverse(text: str) -> str:
     return text[::-1]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("task", "separator", "tokenizer"),
     [
-        pytest.param(str, "", "characters", id="copy", marks=pytest.mark.slow),
+        pytest.param(str, "", "characters", id="copy"),
         pytest.param(reverse, " ", "spaces", id="reverse"),
     ],
 )

@@ -12,7 +12,7 @@ WAYS = {
     "bfloat16": ("train.precision=bfloat16",),
     "moving average": ("train.ema_decay=0.98", "train.average=1"),
     "R-Drop": ("train.r_drop=1", "model.dropout=0.05"),
-    "best checkpoints": ("train.average_of=best", "train.validate_every=50"),
+    "best checkpoints": ("train.average_strategy=best", "train.validate_every=50"),
 }
 
 

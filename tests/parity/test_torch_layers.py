@@ -8,7 +8,7 @@ from pellucid.config import ModelConfig
 from pellucid.model.attention import MultiHeadAttention, attention_weights
 from pellucid.model.layers import DecoderLayer, EncoderLayer
 from pellucid.model.masks import causal_mask
-from pellucid.model.observing import observing
+from pellucid.model.observers import observe_attention
 from tests.parity.torch_weights import close, copy_weights, pairs
 from tests.tiny_model import tiny_config
 
@@ -88,7 +88,7 @@ def test_the_weights_of_each_head() -> None:
     ours, theirs = attention_pair(bias=True)
     x, memory = torch.randn(B, L, D), torch.randn(B, M, D)
     seen: list[Tensor] = []
-    with observing(lambda q, k, v, mask, bias, output: seen.append(attention_weights(q, k, mask, bias))):
+    with observe_attention(lambda q, k, v, mask, bias, output: seen.append(attention_weights(q, k, mask, bias))):
         ours(x, memory, mask=WORDS[:, None, None])
     _, weights = theirs(x, memory, memory, key_padding_mask=~WORDS, average_attn_weights=False)
     assert len(seen) == 1

@@ -17,24 +17,26 @@ PACKAGE = ROOT / "src" / "pellucid"
 # From the ground up; the areas of a line do not import each other.
 ORDER = (
     ("errors", "process"),
+    ("lazy",),
+    ("model.fast",),
+    ("terminal",),
+    ("waits",),
     ("workers",),
     ("files",),
     ("config",),
     ("model", "text"),
-    ("data", "decoding", "weights", "tracing"),
-    ("evaluation",),
+    ("data", "decoding", "weights", "tracing", "documents"),
+    ("evaluation", "engines"),
     ("training", "tasks"),
     ("planning",),
-    ("run",),
-    ("analysis", "streams"),
+    ("analysis", "properties"),
+    ("run", "streams"),
     ("views",),
-    ("conversion", "demo", "distillation", "sweep"),
-    ("augmentation",),
-    ("engines",),
-    ("examining", "measuring"),
+    ("conversion", "demo", "sweep", "synthetic_data"),
+    ("model_checks", "benchmark", "judge", "serve"),
     ("cli",),
 )
-NEVER = {"decoding": {"text"}, "data": {"model"}}
+NEVER = {"decoding": {"text"}, "data": {"model"}, "documents": {"model"}}
 """What an area does without although it lies below: search knows ids alone, data no models."""
 
 MAY_IMPORT = {
@@ -42,6 +44,14 @@ MAY_IMPORT = {
     for number, areas in enumerate(ORDER)
     for area in areas
 }
+# model.fast knows PyTorch and the errors alone; who does without models does without it.
+MAY_IMPORT["model.fast"] = {"errors"}
+for area in set(MAY_IMPORT) - {"model"}:
+    if "model" not in MAY_IMPORT[area]:
+        MAY_IMPORT[area].discard("model.fast")
+# The package and pellucid.weights alone hand out names, by pellucid.lazy.
+for area in set(MAY_IMPORT) - {"cli"}:
+    MAY_IMPORT[area].discard("lazy")
 # The package itself hands out names of all areas, when they are asked for; the command line shows its version.
 MAY_IMPORT["pellucid"] = set(MAY_IMPORT)
 MAY_IMPORT["cli"].add("pellucid")
@@ -51,13 +61,15 @@ WEIGHTS = Path("weights/__init__.py")
 _PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
 
 
-IMPORTED_AS = {"pyyaml": "yaml", "mlflow_skinny": "mlflow"}
-
-
 def _import_names(requirements: list[str]) -> set[str]:
     names = {re.split(r"[^\w-]", requirement)[0].replace("-", "_") for requirement in requirements}
-    return {IMPORTED_AS.get(name, name) for name in names}
+    return names
 
+
+COMPILED = "engines/compiled/vectors.py", "engines/compiled/layers.py"
+"""The modules that consist of an extra's functions, numba's, and are imported inside functions alone."""
+SERVING = "serve"
+"""The area of the extra `serve`, whose modules its `__init__.py` and the verb import inside functions."""
 
 REQUIRED = _import_names(_PROJECT["dependencies"])
 EXTRAS = {name for requirements in _PROJECT["optional-dependencies"].values() for name in _import_names(requirements)}
@@ -65,18 +77,37 @@ EXTRAS = {name for requirements in _PROJECT["optional-dependencies"].values() fo
 
 def violations(path: Path, source: str) -> list[str]:
     """The imports of a module at `path`, relative to the package, that the rules above forbid."""
-    area = _area_of(path)
+    area, tree = _area_of(path), ast.parse(source)
     found = []
-    for node, inside_function in _imports(ast.parse(source)):
+    for node, inside_function in _imports(tree):
         for name in _imported_names(node):
-            if reason := _objection(area, name, inside_function):
+            if reason := _objection(area, name, inside_function or _is_of_an_extra(path)):
                 found.append(f"{path}:{node.lineno}: {reason}")
+    for line, name in _module_names(tree):
+        if reason := _objection(area, name, inside_function=True):
+            found.append(f"{path}:{line}: {reason}, by a string")
     return found
+
+
+def _is_of_an_extra(path: Path) -> bool:
+    """Returns True for a module that is imported inside functions alone, where its extra is installed."""
+    return path.as_posix() in COMPILED or (path.parts[0] == SERVING and path.name != "__init__.py")
+
+
+def _module_names(tree: ast.AST) -> Iterator[tuple[int, str]]:
+    """Yields the names of the package's modules in strings, which `import_module` may be called with."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Constant) and isinstance(node.value, str):
+            name = re.fullmatch(r"pellucid\.(\w+)(\.\w+)*\.?", node.value)
+            if name and name[1] in MAY_IMPORT:
+                yield node.lineno, node.value.rstrip(".")
 
 
 def _area_of(path: Path) -> str:
     if path == WEIGHTS:
         return "pellucid.weights"
+    if path.parts[:2] == ("model", "fast"):
+        return "model.fast"
     if path.name == "__main__.py" and len(path.parts) == 1:
         return "cli"
     return "pellucid" if path.name == "__init__.py" and len(path.parts) == 1 else path.with_suffix("").parts[0]
@@ -109,7 +140,7 @@ def _objection(area: str, name: str, inside_function: bool) -> str:
         return f"`{name}` is relative; write it as pellucid..."
     if root != "pellucid":
         return _objection_to_others(root, inside_function)
-    imported = rest.partition(".")[0]
+    imported = "model.fast" if f"{rest}.".startswith("model.fast.") else rest.partition(".")[0]
     imported = imported if imported in MAY_IMPORT else "pellucid"
     if area == "pellucid.weights":
         return "" if imported in MAY_IMPORT["cli"] else f"`weights` imports `{imported}`"
@@ -158,9 +189,15 @@ def test_the_order_has_no_cycle() -> None:
         (
             "model/x.py",
             "from pellucid.training.loop import run",
-            "`model` imports `training`; it may import config, errors, files, process",
+            "`model` imports `training`; it may import config, errors, files, model.fast, process",
         ),
         ("model/x.py", "def f():\n import pellucid.weights", "`model` imports `weights`"),
+        (
+            "model/fast/x.py",
+            "from pellucid.model.layers import Decoder",
+            "`model.fast` imports `model`; it may import errors",
+        ),
+        ("data/x.py", "from pellucid.model.fast.gpu import send", "`data` imports `model.fast`"),
         (
             "model/x.py",
             "class A:\n async def f(self):\n  if self:\n   from pellucid import text",
@@ -174,7 +211,10 @@ def test_the_order_has_no_cycle() -> None:
         ("errors.py", "from pellucid.config import Recipe", "`errors` imports `config`; it may import nothing"),
         ("model/x.py", "from . import attention", "is relative"),
         ("model/x.py", "from ..text import kinds", "is relative"),
-        ("text/x.py", "import regex", "`regex` is no dependency"),
+        ("text/x.py", "import requests", "`requests` is no dependency"),
+        ("tasks/x.py", 'HOMES = {"page": "pellucid.views.page"}', "`tasks` imports `views`"),
+        ("config/x.py", 'import_module("pellucid.tasks")', "`config` imports `tasks`"),
+        ("tasks/x.py", 'import_module(f"pellucid.views.{name}")', "`tasks` imports `views`"),
         ("weights/x.py", "import transformers", "`transformers` is an extra: import it inside"),
         ("weights/x.py", "def f():\n import pytest", "`pytest` is no dependency"),
     ],
@@ -189,11 +229,16 @@ def test_a_forbidden_import_is_found(path: str, source: str, objection: str) -> 
     ("path", "source"),
     [
         ("model/x.py", "import math\nimport torch.nn.functional as F\nfrom pellucid.model.masks import causal_mask"),
+        ("model/x.py", "import pellucid.model.fast.linear"),
+        ("model/fast/x.py", "from pellucid.errors import ConfigError\nfrom pellucid.model.fast.gpu import send"),
         ("weights/x.py", "def f():\n from transformers import AutoModel"),
         ("training/x.py", "from pellucid import data\nimport pellucid.model.transformer"),
         ("cli/train.py", "from pellucid import __version__\ndef f():\n from pellucid.views import view"),
         ("__main__.py", "from pellucid.cli.main import main"),
         ("__init__.py", "def __getattr__(name):\n from pellucid.run import train"),
+        ("__init__.py", 'HOMES = {"train": "pellucid.run.run"}'),
+        ("tasks/x.py", 'hint = "pellucid.view shows it, and pellucid.json names it"'),
+        ("weights/x.py", 'DESCRIPTION, HINT = "pellucid.json", "pellucid.train"'),
     ],
 )
 def test_an_allowed_import_is_not(path: str, source: str) -> None:

@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -12,6 +13,8 @@ HEAVY = {"torch", "sacrebleu", "sentencepiece"}
 IMPORT = "import pellucid"
 LIST_NAMES = "import pellucid; pellucid.__all__, dir(pellucid), pellucid.__version__"
 HELP = "from pellucid.cli.main import main; assert main(['--help']) == 0"
+TRACE = Path(__file__).parents[1] / "unit" / "tracing" / "version-1.trace"
+DRAW = f"import pellucid; pellucid.view(pellucid.load_trace({str(TRACE)!r}), 'heads').drawing.as_svg()"
 MISTAKE = "from pellucid.cli.main import main; assert main(['trian']) == 2"
 
 
@@ -31,6 +34,11 @@ def loaded(code: str) -> set[str]:
 @pytest.mark.parametrize("code", [IMPORT, LIST_NAMES, HELP, MISTAKE])
 def test_nothing_heavy_is_loaded(code: str) -> None:
     assert loaded(code) & HEAVY == set()
+
+
+def test_a_saved_trace_is_drawn_without_the_code_of_models() -> None:
+    packages = {".".join(name.split(".")[:2]) for name in loaded(DRAW) if name.startswith("pellucid.")}
+    assert packages & {f"pellucid.{name}" for name in ("data", "decoding", "model", "tasks", "training")} == set()
 
 
 def test_heavy_modules_would_be_seen() -> None:

@@ -1,5 +1,6 @@
-"""The shape comments in `model/` are true, and some run reaches each of them."""
+"""The shape comments in `model/` and of the fast step are true, and some run reaches each of them."""
 
+from functools import partial
 from importlib import util
 from pathlib import Path
 from types import ModuleType
@@ -9,6 +10,7 @@ import torch
 
 import pellucid.model
 from pellucid.config import ModelConfig
+from pellucid.decoding import fast_step
 from pellucid.model.attention import attention
 from pellucid.model.families import DecoderOnly, SequenceClassifier
 from pellucid.model.transformer import Transformer
@@ -20,7 +22,7 @@ pytestmark = pytest.mark.slow
 SIZES = {"H": 2, "N": 3, "B": 5, "S": 7, "T": 11, "K": 13, "D": 26, "F": 17, "V": 19, "W": 23}
 SRC_VOCAB_SIZE = 29
 
-MODEL_FILES = sorted(Path(pellucid.model.__path__[0]).glob("*.py"))
+MODEL_FILES = [*sorted(Path(pellucid.model.__path__[0]).glob("*.py")), Path(fast_step.__file__)]
 
 
 # Rotary positions turn pairs: the head width is even there, and still no other size.
@@ -61,7 +63,7 @@ def ids(vocab_size: int, *shape: str) -> torch.Tensor:
 def runs() -> list[Run]:
     """Calls that together reach each shape comment of the model. A new path through the model is added here."""
     model = transformer()
-    learned = transformer(positions="learned", norm="post", gated=True, activation="silu")
+    learned = transformer(positions="learned", norm="post", gated_feed_forward=True, activation="silu")
     relative = transformer(positions="relative", norm_type="rms", bias=False)
     classes = {"num_decoder_layers": 0, "num_classes": CLASSES["C"]}
     classifier = SequenceClassifier(config(**classes, classifier_activation="tanh"))
@@ -83,19 +85,24 @@ def runs() -> list[Run]:
         Run("classes of a mean", lambda: [model(src) for model in of_means], SIZES | CLASSES),
         Run("a decoder alone, rotary positions, grouped heads", lambda: rotary(tgt), ROTARY_SIZES),
         Run(
-            "steps of a decoder alone", lambda: rotary.step(tgt[:, -1:], rotary.start(prompt)), ROTARY_SIZES | {"W": 1}
+            "steps of a decoder alone",
+            lambda: rotary.step(tgt[:, -1:], rotary.start(prompt)),
+            ROTARY_SIZES | {"W": 1},
         ),
         Run("steps of a beam", lambda: steps(model, src, beam), SIZES),
-        Run("the same on plain tensors", lambda: torch.no_grad()(steps)(model, src, beam), SIZES),
+        Run("fast steps of a beam", lambda: steps(model, src, beam, fast=True), SIZES),
+        Run("fast steps of one hypothesis each", lambda: steps(model, src, beam[:, :1], fast=True), SIZES | {"W": 1}),
     ]
 
 
-def steps(model: Transformer, src: torch.Tensor, beam: torch.Tensor) -> None:
+@torch.no_grad()
+def steps(model: Transformer, src: torch.Tensor, beam: torch.Tensor, fast: bool = False) -> None:
     """Decodes two positions with a cache; the second finds the keys of the first, hypotheses have changed places."""
     cache = model.start(src, beam_size=beam.size(1))
+    step = fast_step.make_step(model, cache) if fast else partial(model.step, cache=cache)
     parents = torch.arange(beam.size(1)).flip(0).expand_as(beam)
     for _ in range(2):
-        model.step(beam, cache)
+        step(beam)
         cache.reorder(parents)
 
 

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from tests.docs.pages import CURRENT, ROOT
+from tests.docs.pages import CURRENT, LESSONS, ROOT
 
 SCRIPT = """\
 import pellucid
@@ -24,11 +24,11 @@ result = pellucid.train("dates", "run", overrides=["train.steps=5"], quiet=True)
 steps: int = result.steps
 view = pellucid.view("x.trace", "matrix", layer=3, head=[0, 1])
 proof: bool = pellucid.convert("run", "out", to="ct2", quantization="int8").passed
-checks = [check.level for check in pellucid.doctor(src="a.de", tgt="a.en")]
+checks = [check.level for check in pellucid.check_corpus(src="a.de", tgt="a.en")]
 bleu: float = pellucid.evaluate(translator, ["a"], ["b"], beam_size=5, ter=True).bleu
 report = pellucid.evaluate("run", ["a"], ["b"], beam_size=5, tokenize="13a", device="cpu").to_json()
 links = pellucid.align(translator, ["a"], ["b"], method="mutual").links
-worst = pellucid.ablate("run", sentences=50).ranked("loss")[0].layer
+worst = pellucid.ablate("run", sentences=50).rank_heads("loss")[0].layer
 seconds: float = pellucid.plan("multi30k-de-en", "15m").tokens
 loaded, tokenizer = pellucid.weights.from_hugging_face("folder")
 """
@@ -42,7 +42,7 @@ MISTAKES = {
     'pellucid.train("dates", "run", bogus=3)': "bogus",
     'pellucid.view("x.trace", "matrix", laier=3)': "Never",
     'pellucid.convert("run", "out", to="onx")': "onx",
-    'pellucid.doctor(source="a.de")': "source",
+    'pellucid.check_corpus(source="a.de")': "source",
     'pellucid.align(translator, ["a"], ["b"], methd="mutual")': "methd",
     'pellucid.ablate("run", metric="blue")': "blue",
     'pellucid.plan("multi30k-de-en")': "budget",
@@ -139,7 +139,7 @@ def test_pyright_finds_what_a_user_misspells(tmp_path: Path) -> None:
 @pytest.fixture
 def snippets(tmp_path: Path) -> Path:
     """A folder of the documentation's Python, a file each."""
-    for page in CURRENT:
+    for page in (page for page in CURRENT if page not in LESSONS):
         for number, code in enumerate(page.fences("python")):
             name = re.sub(r"\W", "_", str(page).removesuffix(".md")).lower()
             (tmp_path / f"{name}_{number}.py").write_text(code, encoding="utf-8")

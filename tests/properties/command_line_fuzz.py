@@ -28,6 +28,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from pellucid.cli.main import UNEXPECTED_HINT
+
 MEMORY = 3 << 30
 """Bytes of addresses that a try may take beyond what the process has before it."""
 SECONDS = 60
@@ -45,7 +47,7 @@ NUMBERS = (
 WORDS = (
     "", "-", "--", "a", "auto", "cpu", "cuda", "meta", "float32", "bfloat16", "int8", "\x1b[31mred", "a\nb", "x" * 300,
     "a\0b", "\udcff", "안녕", "{}", "%s", "../..", "error", "skip", "replace", "heads", "matrix", "beam", "masks",
-    "positions", "schedule", "run", "words", "lines", "running", "hf", "ct2", "pellucid", "default", "tiny", "src",
+    "positions", "schedule", "run", "words", "lines", "continuous", "hf", "ct2", "pellucid", "default", "tiny", "src",
 )  # fmt: skip
 FILES = (
     "in.src", "in.tgt", "empty", "blank", "bad", "cp949", "utf16", "in.gz", "half.gz", "binary", "long", "missing",
@@ -148,7 +150,7 @@ def _arguments(verb: str, generator: random.Random, sense: float) -> list[str]:
     if verb == "train":  # nothing else is small enough for a child
         small = ("model.d_model=8", "model.d_ff=8", "model.num_heads=2", "train.steps=2", "data.tokenizer=spaces")
         options = [part for setting in small for part in ("--set", setting)] + options
-        options += ["--set", "train.validate_every=1", "--set", "train.validate_decode=1"]
+        options += ["--set", "train.validate_every=1", "--set", "train.decode_and_evaluate=1"]
     return positional + options
 
 
@@ -231,7 +233,7 @@ def run_try(tried: Try, run: Path) -> tuple[str, str]:
         return f"exit status {status}", text
     if "Traceback (most recent call last)" in text:
         return "a traceback", text
-    if "run it again with --debug" in text:
+    if UNEXPECTED_HINT in text:
         return "a bare error", text
     if any(not (c.isprintable() or c == "\n") for c in text) or max(map(len, re.split(r"\s", text))) > 1000:
         return "an error that is not legible", text

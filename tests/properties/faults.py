@@ -1,6 +1,7 @@
 """Runs the command line again and again in processes of its own that die, or find the disk full, at a given write.
 
     python -m tests.properties.faults kill|full|broken|chain FOLDER START:STRIDE ARGUMENT...
+    python -m tests.properties.faults kill|full|broken|chain FOLDER START:STRIDE make NAME [MODEL]
 
 The boundaries are all operations of Python that change a file or a folder below `run` in FOLDER, in the order in which
 they happen: making, removing, renaming, opening for writing, and writing, which stops half-way. For each boundary n a
@@ -26,6 +27,8 @@ import torch
 import pellucid.cli.train
 import pellucid.run.run  # noqa: F401  # before the fork
 from pellucid.cli.main import main
+from tests.processes import fork
+from tests.properties import makers
 
 CHANGES = {"os.rename", "os.remove", "os.rmdir", "os.mkdir", "os.truncate"}
 FREEING = {"os.remove", "os.rmdir", "os.truncate"}
@@ -111,8 +114,8 @@ def _concerns_run(event: str, arguments: tuple[Any, ...]) -> bool:
 def in_process(folder: Path, arguments: list[str], at: int, mode: str) -> dict[str, Any]:
     """Gives the command in a forked process with a fault at boundary `at` (0: none)."""
     said = folder / "said.txt"
-    child = os.fork()
-    if child == 0:
+
+    def run() -> int:
         os.chdir(folder)
         handle = os.open("said.txt", os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
         os.dup2(handle, 2)
@@ -125,10 +128,12 @@ def in_process(folder: Path, arguments: list[str], at: int, mode: str) -> dict[s
 
         io.open = opened  # type: ignore[assignment]  # it is what pathlib calls
         sys.addaudithook(fault.audit)
-        status = main(arguments)
+        status = makers.make(*arguments[1:]) if arguments[0] == "make" else main(arguments)
         sys.stderr.flush()
         (Path("boundaries.txt")).write_text(str(fault.count))
-        os._exit(status)
+        return status
+
+    child = fork(run)
     status = _waited(child)
     table: dict[str, Any] = {"status": status, "said": said.read_text(encoding="utf-8")}
     if status == 0:
@@ -161,7 +166,11 @@ def left(run: Path) -> dict[str, Any]:
         "others": {path.name: _digest(path) for path in others if path.name != "result.json"},
         "metrics": [{k: v for k, v in t.items() if k not in ("seconds", "tokens_per_second")} for t in tables],
         "names": names,
-    }
+        "files": {
+            str(path.relative_to(run)): _digest(path)
+            for path in sorted(run.rglob("*")) if path.is_file() and path.name not in makers.WITH_TIMES
+        },
+    }  # fmt: skip
 
 
 def _digest(path: Path) -> str:

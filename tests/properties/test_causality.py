@@ -12,7 +12,7 @@ from tests.tiny_model import SRC_VOCAB_SIZE, TGT_VOCAB_SIZE, tiny_model, words
 
 VARIANTS: list[dict[str, Any]] = [
     {},
-    {"norm": "pre", "positions": "learned", "embedding_norm": True, "gated": True},
+    {"norm": "pre", "positions": "learned", "embedding_norm": True, "gated_feed_forward": True},
     {"pad_id": None, "num_decoder_layers": 4},
 ]
 

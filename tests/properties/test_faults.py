@@ -10,27 +10,30 @@ from typing import Any
 import pytest
 
 from pellucid.data.dates import split_dates, write_parallel
+from pellucid.run.run import train
 from tests.processes import run_python
-from tests.toy_task import SMALL, reversed_letters, small_arguments, write_pairs
+from tests.properties import makers
+from tests.toy_task import SMALL, reversed_letters, small_arguments, small_recipe, write_pairs
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="needs processes that are forked")
 
 ROOT = Path(__file__).parents[2]
 TIME_LIMIT = 1500
+ON_CPU = ("--device", "cpu")
 PLAIN = (
     "train.steps=4", "train.save_every=2", "train.validate_every=2", "train.accumulate=2", "train.ema_decay=0.9",
 )  # fmt: skip
 SAMPLED = (
-    "train.steps=6", "train.validate_every=2", "train.accumulate=2", "train.average_of=best", "train.average=2",
-    "data.tokenizer=bpe", "data.vocab_size=400", "data.subword_sampling=0.2", "data.joint=false",
-    "data.weights=[0.5, 1.5]", "model.tie_embeddings=none",
+    "train.steps=6", "train.validate_every=2", "train.accumulate=2", "train.average_strategy=best", "train.average=2",
+    "data.tokenizer=bpe", "data.vocab_size=400", "data.subword_regularization=0.2", "data.joint_vocab=false",
+    "data.corpus_weights=[0.5, 1.5]", "model.tie_embeddings=none",
 )  # fmt: skip
 
 
 def plain(folder: Path) -> list[str]:
     """The arguments of a run of four steps, with its texts in `folder`."""
     write_pairs(folder, reversed_letters(60))
-    return small_arguments("train.src", "train.tgt", Path("run"), *PLAIN)
+    return [*small_arguments("train.src", "train.tgt", Path("run"), *PLAIN), *ON_CPU]
 
 
 def sampled(folder: Path) -> list[str]:
@@ -40,14 +43,14 @@ def sampled(folder: Path) -> list[str]:
         write_parallel(part, folder, name)
     settings = [part for setting in (*SMALL, *SAMPLED) for part in ("--set", setting)]
     texts = [part for name in "ab" for part in ("--src", f"{name}.written", "--tgt", f"{name}.iso")]
-    return ["train", *texts, "--out", "run", *settings]
+    return ["train", *texts, "--out", "run", *settings, *ON_CPU]
 
 
 def outcomes(mode: str, folder: Path, places: str, arguments: list[str]) -> Iterator[dict[str, Any]]:
     """What tests/properties/faults.py tells."""
-    options = ("--device", "cpu")
+    environment = os.environ | {"PELLUCID_CACHE": "run/cache"}
     done = run_python(
-        "-m", "tests.properties.faults", mode, folder, places, *arguments, *options, cwd=ROOT, timeout=TIME_LIMIT
+        "-m", "tests.properties.faults", mode, folder, places, *arguments, cwd=ROOT, env=environment, timeout=TIME_LIMIT
     )
     assert done.returncode == 0, done.stderr[-3000:]
     yield from map(json.loads, done.stdout.splitlines())
@@ -83,14 +86,63 @@ def assert_full(mode: str, folder: Path, places: str, arguments: list[str]) -> t
         if status:
             message = r"error: the run in `run` cannot be written: No space left on device, [\d,.]+ MB free; th.*"
             assert re.search(message, said), said
-            assert "hint: make room on that disk and give the same command again" in said
+            assert "hint: free space on that disk and run the same command again" in said
         assert "Traceback" not in said
         assert_same(one, first)
     return counts[0], counts[1]
 
 
+@pytest.fixture(scope="module")
+def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A small translator."""
+    folder = tmp_path_factory.mktemp("model")
+    train(small_recipe(*write_pairs(folder, reversed_letters(60))), folder / "model", device="cpu", quiet=True)
+    return folder / "model"
+
+
+def assert_completed(places: str, folder: Path, name: str, *model: Path) -> int:
+    """Makes what `name` says with a death at each of the places, and again; returns how many they were."""
+    makers.prepare_texts(folder)
+    first, *struck = outcomes("kill", folder, places, ["make", name, *map(str, model)])
+    assert first["again"]["status"] == 0, first
+    assert first["left"]["files"]
+    for one in struck:
+        assert (one["struck"]["status"], one["again"]["status"]) == (137, 0), one
+        # A kill after an output took its place leaves the manifest of its half, which is of nothing any more.
+        left = {name: digest for name, digest in one["left"]["files"].items() if not name.endswith(".partial.json")}
+        assert left == first["left"]["files"], one
+    return len(struck)
+
+
+WITHOUT_MODEL = ["ids", "clean", "conversion", "output", "pieces"]
+
+
+@pytest.mark.parametrize("name", WITHOUT_MODEL)
+def test_what_is_made_for_a_request_is_completed_by_it_after_a_kill(tmp_path: Path, name: str) -> None:
+    assert assert_completed("2:9", tmp_path, name) >= 1
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", WITHOUT_MODEL)
+def test_what_is_made_for_a_request_is_completed_by_it_after_a_kill_at_any_write(tmp_path: Path, name: str) -> None:
+    assert assert_completed("1:1", tmp_path, name) > 8
+
+
+@pytest.mark.slow
+def test_what_is_made_of_large_texts_is_completed_after_a_kill_at_each_fifth_write(tmp_path: Path) -> None:
+    assert assert_completed("1:5", tmp_path, "prepared") > 20
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["distilled", "augmented", "translated"])
+def test_what_models_write_is_completed_after_a_kill_at_each_third_write(
+    tmp_path: Path, model: Path, name: str
+) -> None:
+    assert assert_completed("1:3", tmp_path, name, model) > 5
+
+
 def test_killed_at_some_writes(tmp_path: Path) -> None:
-    assert assert_killed("kill", tmp_path, "7:37", plain(tmp_path)) >= 3
+    assert assert_killed("kill", tmp_path, "7:61", plain(tmp_path)) >= 2
 
 
 @pytest.mark.slow

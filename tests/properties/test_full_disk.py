@@ -108,9 +108,9 @@ def test_it_goes_on_and_catches_up_when_there_is_room_again(disk: Path, undistur
         6,
         8,
     ]  # the best, and its checkpoint
-    assert done.stderr.count("Make room on the disk of `run`: each checkpoint that is due tries again.") == 1
+    assert done.stderr.count("Free space on the disk of `run`: each later checkpoint tries again.") == 1
     assert "; the last good checkpoint is step 2\n" in done.stderr
-    assert "step 9: the disk has room again, and all is saved\n" in done.stderr
+    assert "step 9: the disk has free space again, and everything is saved\n" in done.stderr
     assert_same_run(disk, undisturbed)
     assert_nothing_half_written(disk)
 
@@ -139,7 +139,7 @@ def test_a_signal_on_a_full_disk_says_what_is_not_saved(disk: Path, undisturbed:
     write_pairs(disk, reversed_letters(60))
     stopped = run(disk, f'{{"6": "fill", "7": {int(signal.SIGTERM)}}}')
     assert stopped.returncode == 143
-    expected = "stopped by SIGTERM at step 7, which could not be saved; the same command goes on after step 4\n"
+    expected = "interrupted by SIGTERM at step 7, which could not be saved; the same command resumes after step 4\n"
     assert stopped.stderr.endswith(expected), stopped.stderr
     (disk / "filler").unlink()
     assert run(disk).returncode == 0

@@ -121,7 +121,7 @@ def test_sharded_ranks_are_the_same_run(tmp_path: Path) -> None:
     settings = ("train.steps=40", "train.warmup_steps=20", "train.save_every=10", "train.validate_every=20")
 
     def trained(out: str, shard: str, ranks: int = 2) -> list[Table]:
-        words = [tmp_path / "exactly.py", *texts, tmp_path / out, *settings, f"train.shard={shard}"]
+        words = [tmp_path / "exactly.py", *texts, tmp_path / out, *settings, f"train.fsdp={shard}"]
         done = run_ranks(ranks, *words, cwd=ROOT)
         assert {each.returncode for each in done} == {0}, done[0].stderr
         return lines_of(tmp_path / out)
@@ -152,7 +152,7 @@ def test_sharded_ranks_are_the_same_run(tmp_path: Path) -> None:
 @pytest.mark.slow
 @pytest.mark.skipif(sys.platform != "linux", reason="finds the ranks in /proc")
 def test_a_rank_of_a_sharded_run_that_dies_is_named(tmp_path: Path) -> None:
-    settings = ("train.steps=100000", "train.save_every=10", "train.validate_every=1000", "train.shard=true")
+    settings = ("train.steps=100000", "train.save_every=10", "train.validate_every=1000", "train.fsdp=true")
     with train(arguments(tmp_path, "run", *settings), 2, PELLUCID_RANK_TIMEOUT="4") as process:
         wait_for(tmp_path / "run/checkpoints/step-00000010", process)
         os.kill(processes_of(process.pid)[1], signal.SIGKILL)
@@ -213,8 +213,8 @@ def test_another_number_of_ranks_goes_on_in_the_same_order(tmp_path: Path) -> No
         (path / "state.json").write_text("{}", encoding="utf-8")  # so the run goes on from the one before
     alone = subprocess.run([sys.executable, *run], capture_output=True, text=True, check=True)
     assert (
-        "this run was on 2 ranks and now is on 1: the order of the texts stays, a step is of 4 batches, as before; the "
-        "weights are the same up to rounding alone\n"
+        "this run had 2 ranks and now has 1: the order of the texts is unchanged, a step has 4 batches, as before; "
+        "the weights are the same up to rounding\n"
     ) in alone.stderr
     tokens = [[line["tokens"] for line in lines_of(tmp_path / each) if "tokens" in line] for each in ("whole", "run")]
     assert tokens[0] == tokens[1]

@@ -89,7 +89,7 @@ def test_stopped_again_and_again(unbroken: Path, tmp_path: Path) -> None:
             assert stopped.returncode == -number
             continue
         assert (stopped.returncode, stopped.stdout) == (128 + number, "")
-        message = f"stopped by {number.name}; the state is saved, the same command goes on from there\n"
+        message = f"interrupted by {number.name}; the state is saved, run the same command again to resume\n"
         assert stopped.stderr.endswith(message), stopped.stderr
     done = run(tmp_path)
     assert done.returncode == 0, done.stderr

@@ -150,6 +150,7 @@ def unbroken(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
+@pytest.mark.slow
 def test_the_script_trains_what_is_its_own(unbroken: Path) -> None:
     """Else the tests below would pass without it."""
     table = json.loads((unbroken / "run" / "pellucid.json").read_text(encoding="utf-8"))

@@ -19,13 +19,13 @@ LINES = CORPUS[7:107]
 PAIRS = [(line, " ".join(reversed(line.split()))) for line in LINES]
 SETTINGS = (
     "data.vocab_size=500", "data.valid_size=10", "train.steps=6", "train.accumulate=2", "train.save_every=6",
-    "train.batch_tokens=500", "data.weights=[1, 2.5]",
+    "train.batch_tokens=500", "data.corpus_weights=[1, 2.5]",
 )  # fmt: skip
 WAYS = {
-    "bpe": ("data.tokenizer=bpe", "data.subword_sampling=0.3"),
-    "unigram": ("data.tokenizer=unigram", "data.subword_sampling=0.8"),
+    "bpe": ("data.tokenizer=bpe", "data.subword_regularization=0.3"),
+    "unigram": ("data.tokenizer=unigram", "data.subword_regularization=0.8"),
     "joined pairs": ("data.tokenizer=bpe", "data.concatenate=0.5"),
-    "both": ("data.tokenizer=bpe", "data.subword_sampling=0.3", "data.concatenate=0.5"),
+    "both": ("data.tokenizer=bpe", "data.subword_regularization=0.3", "data.concatenate=0.5"),
 }
 
 

@@ -18,12 +18,13 @@ PLAIN = ("train.steps=8", "train.validate_every=2", "train.save_every=4")
 WAYS = {
     "moving average": ("train.ema_decay=0.9",),
     "R-Drop": ("train.r_drop=5",),
-    "best checkpoints": ("train.average_of=best",),
-    "patience": ("train.patience=1", "train.best_by=loss", "train.learning_rate=0.5"),
-    "plateau": ("train.patience=1", "train.schedule=stable", "train.learning_rate=0.5", "train.validate_every=1"),
+    "best checkpoints": ("train.average_strategy=best",),
+    "patience": ("train.patience=1", "train.best_metric=loss", "train.learning_rate=0.5"),
+    "plateau": ("train.patience=1", "train.schedule=wsd", "train.learning_rate=0.5", "train.validate_every=1"),
     "bfloat16": ("train.precision=bfloat16",),
     "all": (
-        "train.ema_decay=0.9", "train.r_drop=1", "train.average_of=best", "train.patience=3", "train.best_by=loss",
+        "train.ema_decay=0.9", "train.r_drop=1", "train.average_strategy=best", "train.patience=3",
+        "train.best_metric=loss",
         "train.precision=bfloat16", "train.accumulate=2", "train.grad_clip=1",
     ),
 }  # fmt: skip

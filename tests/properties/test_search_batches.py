@@ -4,7 +4,7 @@ import pytest
 from torch import Tensor
 
 from pellucid.config import DecodeConfig, SamplingConfig
-from pellucid.decoding.engine import NEAR_TIE, sample_outputs, search
+from pellucid.decoding.batched_search import NEAR_TIE, sample_outputs, search
 from pellucid.decoding.hypothesis import Hypothesis
 from pellucid.decoding.scoring import score_outputs
 from tests.rounding import NETWORK

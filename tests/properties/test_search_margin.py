@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from torch import Tensor
 
 from pellucid.config import DecodeConfig
-from pellucid.decoding.hypothesis import Found
+from pellucid.decoding.hypothesis import SearchResult
 from tests.unit.decoding.models import EOS, PAD, Script, beam_found, greedy_found, random_script, scripted, source_batch
 
 VOCAB_SIZE, LIMIT = 7, 5
@@ -18,7 +18,7 @@ STEPS = LIMIT + 1
 SOURCE = source_batch([[3]])
 
 
-def run(script: Script, config: DecodeConfig, change: float = 0.0, seed: int = 0) -> Found:
+def run(script: Script, config: DecodeConfig, change: float = 0.0, seed: int = 0) -> SearchResult:
     """The search with each log-probability changed by at most `change`, mostly by all of it."""
     generator = np.random.default_rng(seed)
 
@@ -32,10 +32,11 @@ def run(script: Script, config: DecodeConfig, change: float = 0.0, seed: int = 0
     return search[0]
 
 
-def ids(found: Found) -> list[list[int]]:
+def ids(found: SearchResult) -> list[list[int]]:
     return [hypothesis.ids for hypothesis in found.hypotheses]
 
 
+@pytest.mark.slow
 @given(
     seed=st.integers(0, 10**6),
     width=st.integers(1, 4),

@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from pellucid.config import DecodeConfig
-from pellucid.decoding.engine import search
+from pellucid.decoding.batched_search import search
 from pellucid.decoding.hypothesis import Hypothesis
 from pellucid.decoding.scoring import score_outputs
 from pellucid.model.transformer import Transformer

@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from pellucid.config import DecodeConfig
-from pellucid.decoding.engine import search
+from pellucid.decoding.batched_search import search
 from pellucid.decoding.hypothesis import Hypothesis
 from pellucid.model.families import DecoderOnly
 from tests.rounding import NETWORK
@@ -127,10 +127,11 @@ def test_neighbours_and_budget(positions: str, max_positions: int) -> None:
             assert [h.score for hs in found for h in hs] == pytest.approx(scores, abs=NETWORK)
 
 
+@pytest.mark.slow
 def test_long_texts_keep_the_digits_of_their_scores() -> None:
     """A sum of hundreds of tokens in single precision would be off by more than rounding within a step."""
     model = random_decoder(4, sharpness=0.5, max_positions=800)
-    config = DecodeConfig(beam_size=3, n_best=3, max_length=700, suppress=(EOS,))
+    config = DecodeConfig(beam_size=3, n_best=3, max_length=700, suppress_tokens=(EOS,))
     (found,) = search(model, [[5, 6]], config)
     for hypothesis in found:
         with torch.no_grad():

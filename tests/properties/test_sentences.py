@@ -6,16 +6,17 @@ from hypothesis import strategies as st
 
 from pellucid.config import DecodeConfig
 from pellucid.tasks.translator import Translator
-from pellucid.text.tokenizers import Tokenizers
-from pellucid.text.training_text import TrainingText
+from pellucid.text.tokenizers import TokenizerPair
+from pellucid.text.training_text import TrainingTextStats
 from pellucid.text.vocabulary import Vocabulary
 from tests.rounding import NETWORK
 from tests.unit.decoding.models import random_model
 
 LETTERS = Vocabulary("characters", tuple(" abcdefABCDEF.!?"))
-TEXT = TrainingText(sentence_ends=1.0, several_sentences=0.0)
+TEXT = TrainingTextStats(sentence_ends=1.0, several_sentences=0.0)
 TRANSLATOR = Translator(
-    random_model(0, LETTERS.size, sharpness=2.0), Tokenizers(LETTERS, LETTERS), DecodeConfig(beam_size=2, max_length=5),
+    random_model(0, LETTERS.size, sharpness=2.0), TokenizerPair(LETTERS, LETTERS), DecodeConfig(beam_size=2,
+    max_length=5),
     text=TEXT,
 )  # fmt: skip
 SENTENCES = st.lists(
@@ -31,7 +32,7 @@ def test_a_line_is_its_sentences(lines: list[list[str]], budget: int, n_best: in
     found = TRANSLATOR.translate([" ".join(line) for line in lines], batch_tokens=budget, n_best=n_best)
     for line, translation in zip(lines, found, strict=True):
         assert " ".join(s.source for s in translation.sentences) == " ".join(line)
-        alone = [TRANSLATOR.translate([s.source], segment="off")[0] for s in translation.sentences]
+        alone = [TRANSLATOR.translate([s.source], segment="off", n_best=n_best)[0] for s in translation.sentences]
         assert [s.text for s in translation.sentences] == [a.text for a in alone]
         texts = [a.text.strip() for a in alone if a.text.strip()]
         assert translation.text == (" ".join(texts) if len(alone) > 1 else alone[0].text)

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from pellucid.config import Recipe, shipped_recipes
+from pellucid.config import Recipe, list_shipped_recipes
 from pellucid.data.dates import split_dates
 from pellucid.data.locate import TEXT_FIELDS
 from pellucid.model.transformer import Transformer
@@ -15,10 +15,12 @@ from pellucid.tasks.classifier import Classifier
 from pellucid.tasks.language_model import LanguageModel
 from pellucid.tasks.translator import Translator
 
-WITH_TEXTS = [name for name in shipped_recipes() if Recipe.load(name).data.src]
+WITH_TEXTS = [name for name in list_shipped_recipes() if Recipe.load(name).data.src]
+OF_EACH_KIND = ("multi30k-de-en", "sst2")
+"""The recipes that stand for the others where tests are to be fast."""
 WMT = ["wmt14-en-de-base", "wmt14-en-de-big"]
 
-SHORT = ("train.steps=2", "train.save_every=1", "train.average=2", "train.validate_decode=2", "train.log_every=1")
+SHORT = ("train.steps=2", "train.save_every=1", "train.average=2", "train.decode_and_evaluate=2", "train.log_every=1")
 SMALL = ("model.d_model=16", "model.d_ff=32", "model.num_heads=2")
 """Settings that make a run of seconds; all others are the recipe's."""
 
@@ -47,7 +49,9 @@ def run(name: str, folder: Path, *settings: str) -> Path:
     return folder / "run"
 
 
-@pytest.mark.parametrize("name", WITH_TEXTS)
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=[] if name in OF_EACH_KIND else [pytest.mark.slow]) for name in WITH_TEXTS]
+)
 def test_a_recipe_runs(name: str, tmp_path: Path) -> None:
     """All but the size of its model."""
     folder, recipe = run(name, tmp_path, *SMALL), Recipe.load(name)
@@ -76,7 +80,7 @@ def test_the_base_model_runs_in_its_full_width(tmp_path: Path) -> None:
 def test_the_paper_has_as_many_parameters(name: str, millions: float) -> None:
     """Table 3 has 65 and 213 million, with a vocabulary of about 37,000."""
     recipe = Recipe.load(name)
-    assert recipe.data.joint
+    assert recipe.data.joint_vocab
     sizes = [f"model.{side}_vocab_size={recipe.data.vocab_size}" for side in ("src", "tgt")]
     with torch.device("meta"):
         model = Transformer(Recipe.load(name, sizes).model)

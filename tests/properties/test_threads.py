@@ -16,23 +16,23 @@ import pytest
 import torch
 from torch import nn
 
-from pellucid.analysis.ablation import Head, switched_off
+from pellucid.analysis.ablation import Head, disable_heads
 from pellucid.config import DecodeConfig
 from pellucid.model.transformer import Transformer
 from pellucid.tasks.classifier import Classifier
 from pellucid.tasks.language_model import LanguageModel
 from pellucid.tasks.tracing import trace
 from pellucid.tasks.translator import Translator
-from pellucid.text.tokenizers import Tokenizers
+from pellucid.text.tokenizers import TokenizerPair
 from pellucid.text.vocabulary import Vocabulary
 from pellucid.tracing.trace import Trace
-from pellucid.views.walk import walk_pass
+from pellucid.views.model_summary import summarize_pass
 from pellucid.weights.folder import SavedModel
 from tests.unit.decoding.models import random_model
 from tests.unit.tracing.models import classifier, decoder, transformer
 
 LETTERS = Vocabulary("characters", tuple("abcdefghijklmnopqrs"))
-PAIR = Tokenizers(LETTERS, LETTERS)
+PAIR = TokenizerPair(LETTERS, LETTERS)
 Task = tuple[nn.Module, Callable[[str], Any]]
 """A model, and what is done with it and a text."""
 
@@ -50,7 +50,7 @@ def tasks() -> dict[str, Task]:
         "trace-search": (translator.model, translator.trace),
         "trace-target": (translator.model, lambda text: translator.trace(text, "cab")),
         "translate": (translator.model, lambda text: translator.translate([text, "head"], n_best=2)),
-        "walk": (translator.model, lambda text: walk_pass(saved, text)),
+        "walk": (translator.model, lambda text: summarize_pass(saved, text)),
         "trace-class": (judge.model, judge.trace),
         "classify": (judge.model, lambda text: judge.classify([text, "fed"])),
         "trace-text": (writer.model, writer.trace),
@@ -105,6 +105,7 @@ def test_another_threads_task_in_the_middle_changes_neither(
     assert (told(found[0], tmp_path), told(found[1], tmp_path)) == expected
 
 
+@pytest.mark.slow
 def test_threads_that_run_freely_find_what_one_finds(tasks: dict[str, Task], tmp_path: Path) -> None:
     jobs = [(name, text) for text in ("abc", "deaf", "high", "cabbage") for name in tasks]
     expected = [told(tasks[name][1](text), tmp_path) for name, text in jobs]
@@ -139,6 +140,6 @@ def test_a_head_is_off_for_who_asked(tasks: dict[str, Task], tmp_path: Path, wor
     model, task = tasks["trace-target"]
     assert isinstance(model, Transformer)
     whole = told(task("abc"), tmp_path)
-    with switched_off(model, Head("encoder.self", 0, 0)):
+    with disable_heads(model, Head("encoder.self", 0, 0)):
         assert told(task("abc"), tmp_path) != whole
         assert told(worker.submit(task, "abc").result(), tmp_path) == whole

@@ -8,7 +8,7 @@ import torch
 from tests.tiny_model import SRC_VOCAB_SIZE, TGT_VOCAB_SIZE, padded, tiny_model, words
 
 
-@pytest.mark.parametrize("fields", [{}, {"norm": "pre", "gated": True}], ids=str)
+@pytest.mark.parametrize("fields", [{}, {"norm": "pre", "gated_feed_forward": True}], ids=str)
 def test_without_dropout_they_are_the_same(fields: dict[str, Any]) -> None:
     model = tiny_model(**fields)
     src, tgt = padded(words(SRC_VOCAB_SIZE, 3, 6), [6, 1, 4]), words(TGT_VOCAB_SIZE, 3, 5)

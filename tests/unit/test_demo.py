@@ -9,7 +9,8 @@ import pytest
 from pellucid import demo
 from pellucid.config import Recipe
 from pellucid.errors import ConfigError
-from pellucid.views.page import islands_of
+from pellucid.views.page import read_data_blocks
+from pellucid.weights.tensors import read_header
 
 
 @pytest.fixture
@@ -19,7 +20,7 @@ def small(monkeypatch: pytest.MonkeyPatch) -> None:
         "train.steps=2",
         "train.validate_every=2",
         "train.save_every=2",
-        "train.validate_decode=2",
+        "train.decode_and_evaluate=2",
         "decode.max_length=10",
     ]
     monkeypatch.setattr(demo, "PAIRS", 300)
@@ -39,17 +40,38 @@ def test_the_demo_leaves_corpus_run_picture_and_page(tmp_path: Path, capsys: pyt
     assert ElementTree.parse(tmp_path / "demo" / "attention.svg").getroot().tag.endswith("svg")
     assert capsys.readouterr().out.count("  ->  ") == demo.SHOWN
     page = (tmp_path / "demo" / "look.html").read_text(encoding="utf-8")
-    examples = json.loads(islands_of(page)["model.about"].unpacked())["examples"]
+    examples = json.loads(read_data_blocks(page)["model.about"].unpack())["examples"]
     assert len(set(examples)) == demo.EXAMPLES
     assert set(examples) <= set((corpus / "test.written").read_text(encoding="utf-8").splitlines())
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("small")
 def test_a_second_demo_uses_the_finished_run(tmp_path: Path) -> None:
     demo.run_demo(tmp_path / "demo", "cpu")
     before = (tmp_path / "demo" / "run" / "model.safetensors").stat().st_mtime_ns
     demo.run_demo(tmp_path / "demo", "cpu")
     assert (tmp_path / "demo" / "run" / "model.safetensors").stat().st_mtime_ns == before
+
+
+def test_the_trained_model_is_copied_in_place_of_a_training(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(demo, "PAIRS", 300)
+    monkeypatch.setattr(demo, "HELD_OUT", 10)
+    for _ in range(2):  # the second replaces the first
+        result = demo.run_demo(tmp_path / "demo", "cpu", trained=True)
+        assert result.exact >= 9
+    run = tmp_path / "demo" / "run"
+    assert not (run / "recipe.toml").exists()
+    assert read_header(run / "model.safetensors")["decoder.norm.bias"].dtype == "F32"
+    assert "copied the model" in capsys.readouterr().err
+    (run / "recipe.toml").write_text("", encoding="utf-8")
+    with pytest.raises(ConfigError, match=r"run` is a run that was trained here"):
+        demo.run_demo(tmp_path / "demo", "cpu", trained=True)
+    (run / "recipe.toml").unlink()
+    with pytest.raises(ConfigError, match="is not empty and is not a run folder"):
+        demo.run_demo(tmp_path / "demo", "cpu")
 
 
 def test_a_file_in_the_place_of_the_folder_stays(tmp_path: Path) -> None:

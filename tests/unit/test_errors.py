@@ -1,5 +1,6 @@
 """The errors of users: one base, a hint, an exit status, and the nearest word."""
 
+import errno
 import json
 from importlib.metadata import PackageNotFoundError
 from pathlib import Path
@@ -17,9 +18,10 @@ from pellucid.errors import (
     DecodingError,
     PellucidError,
     did_you_mean,
-    install,
-    legible,
-    shown,
+    escape_message,
+    format_install_command,
+    format_value,
+    get_hint,
 )
 
 
@@ -66,40 +68,40 @@ def test_the_known_words_may_be_the_keys_of_a_dict() -> None:
     ],
 )
 def test_foreign_values_are_shown_with_their_escapes(value: object, expected: str) -> None:
-    assert shown(value) == expected
+    assert format_value(value) == expected
 
 
 def test_a_number_of_thousands_of_digits_is_not_spelt_out() -> None:
-    assert shown(10**5000) == "a whole number of about 5,001 digits"
-    assert shown([10**5000]) == "a list of 1"
+    assert format_value(10**5000) == "a whole number of about 5,001 digits"
+    assert format_value([10**5000]) == "a list of 1"
 
 
 def test_a_long_value_loses_its_middle() -> None:
-    assert shown("a" * 80) == "a" * 80
-    assert shown("a" + "b" * 100_000 + "c") == "a" + "b" * 52 + "…" + "b" * 25 + "c"
+    assert format_value("a" * 80) == "a" * 80
+    assert format_value("a" + "b" * 100_000 + "c") == "a" + "b" * 52 + "…" + "b" * 25 + "c"
     path = Path("/", *["folder"] * 100, "name")
-    assert len(shown(path)) == MOST_SHOWN_OF_A_PATH
-    assert shown(path).endswith("/folder/name")
+    assert len(format_value(path)) == MOST_SHOWN_OF_A_PATH
+    assert format_value(path).endswith("/folder/name")
 
 
 def test_a_value_may_be_of_any_depth_and_length() -> None:
     deep: list[object] = []
     for _ in range(100_000):
         deep = [deep]
-    assert len(shown(deep)) <= MOST_SHOWN
-    assert len(shown({str(i): [i] * 1000 for i in range(1000)})) == MOST_SHOWN
+    assert len(format_value(deep)) <= MOST_SHOWN
+    assert len(format_value({str(i): [i] * 1000 for i in range(1000)})) == MOST_SHOWN
 
 
 @given(st.one_of(st.text(), st.binary(), st.lists(st.integers()), st.dictionaries(st.text(), st.floats())))
 def test_whatever_is_shown_is_short_and_visible(value: object) -> None:
-    assert len(shown(value)) <= MOST_SHOWN
-    assert shown(value).isprintable()
+    assert len(format_value(value)) <= MOST_SHOWN
+    assert format_value(value).isprintable()
 
 
 def test_a_whole_message_is_legible_whatever_is_in_it() -> None:
-    assert legible("a `b\x1b[31m`\n\nhint: 번역\t") == "a `b\\x1b[31m`\n\nhint: 번역\\t"
-    assert legible(f"no `{'a' * 100_000}`, sorry") == f"no `{'a' * 158}…{'a' * 78}`,".replace("`,", "`, sorry")
-    assert legible(f"{'a' * 300} b") == f"{'a' * 300} b"
+    assert escape_message("a `b\x1b[31m`\n\nhint: 번역\t") == "a `b\\x1b[31m`\n\nhint: 번역\\t"
+    assert escape_message(f"no `{'a' * 100_000}`, sorry") == f"no `{'a' * 158}…{'a' * 78}`,".replace("`,", "`, sorry")
+    assert escape_message(f"{'a' * 300} b") == f"{'a' * 300} b"
 
 
 @pytest.mark.parametrize(
@@ -132,7 +134,7 @@ def test_an_extra_is_installed_from_where_pellucid_came(
             return text if name == "direct_url.json" else None
 
     monkeypatch.setattr("importlib.metadata.distribution", lambda name: Installed())
-    assert install("ct2") == command
+    assert format_install_command("ct2") == command
 
 
 def test_without_metadata_an_extra_is_installed_from_the_index(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -140,4 +142,13 @@ def test_without_metadata_an_extra_is_installed_from_the_index(monkeypatch: pyte
         raise PackageNotFoundError(name)
 
     monkeypatch.setattr("importlib.metadata.distribution", missing)
-    assert install("hf") == 'pip install "pellucid[hf]"'
+    assert format_install_command("hf") == 'pip install "pellucid[hf]"'
+
+
+@pytest.mark.parametrize("number", [errno.EMFILE, errno.ENFILE])
+def test_running_out_of_open_files_has_a_hint_of_its_own(number: int) -> None:
+    lacking = DataError("cannot read `a`: Too many open files", "name another file")
+    lacking.__cause__ = OSError(number, "Too many open files")
+    assert get_hint(lacking) == "allow more open files, as `ulimit -n 4096` does in a shell, or lower `workers=`"
+    assert get_hint(DataError("no file `a`", "check the path")) == "check the path"
+    assert get_hint(OSError(errno.ENOENT, "No such file")) == ""

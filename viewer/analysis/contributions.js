@@ -4,7 +4,7 @@ import { pass, sumsOf, written } from "./passes.js";
 
 /** @typedef {{name: string, attention?: string, layer?: number, head?: number, value: number}} Part */
 /** @typedef {{text: string, piece: string, id: number}} Word */
-/** @typedef {{row: number, word: Word, against: Word | null, total: number, parts: Part[], error: number}} Contributions */
+/** @typedef {{row: number, word: Word, foil: Word | null, total: number, parts: Part[], error: number}} Contributions */
 /** @typedef {Float64Array} Direction (D,): a logit grows by its product with what is added at a place */
 
 /**
@@ -39,7 +39,7 @@ export function contributions(model, given, name, { row = 0, word = null, agains
   const parts = [{ name: "embedding", value: along(directions, embedded) }, ...found.reverse().flat(), { name: "biases", value: biases.value }];
   const error = Math.abs(parts.reduce((sum, part) => sum + part.value, 0) - total);
   const named = (/** @type {number} */ id) => ({ ...name(id), id });
-  return { row, word: named(chosen), against: against === null ? null : named(against), total, parts, error };
+  return { row, word: named(chosen), foil: against === null ? null : named(against), total, parts, error };
 }
 
 /** A sublayer's name in a layer of layers.js. @type {Record<string, string>} */

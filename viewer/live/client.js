@@ -1,32 +1,17 @@
 // The page's side of its model: asks the worker, hands on words as they come, lets newer requests replace older ones.
 
-import { forget, island, json, keep, packed } from "../data/islands.js";
-import { trace } from "../data/trace.js";
-import { ko } from "../shell/ko/refusals.js";
-import { learn, t } from "../shell/language.js";
-
-learn(ko);
-
-/** The traces of which the bytes are kept: a view compares two, and somebody may go back. */
-const KEPT_TRACES = 8;
+import { island, json, packed } from "../data/islands.js";
+import { t } from "../shell/language.js";
+import { Requests } from "./requests.js";
 
 /** @typedef {{resolve: (value: any) => void, reject: (error: Error) => void, onWord: ((word: any) => void) | null, lane: string | null}} Waiting */
 
-export class Live {
-  constructor() {
-    /** @type {Map<number, Waiting>} */
-    this.waiting = new Map();
-    this.count = 0;
-    /** @type {string[][]} the names of the bytes of each trace that is kept */
-    this.traced = [];
-    /** @type {any} what the model is; known when `ready` is settled */
-    this.about = null;
-    /** @type {Promise<any>} settles when the model can be asked, with `about` */
-    this.ready = this.#open();
-    this.ready.catch(() => {});
-  }
+export class Live extends Requests {
+  /** @type {Map<number, Waiting>} */
+  waiting = new Map();
+  count = 0;
 
-  async #open() {
+  async open() {
     const [source, about] = await Promise.all([island("worker"), json("model.about")]);
     const address = URL.createObjectURL(new Blob([/** @type {any} */ (source)], { type: "text/javascript" }));
     this.worker = new Worker(address);
@@ -39,11 +24,9 @@ export class Live {
     };
     const files = about.files.map((/** @type {string} */ name) => [name, packed("model.file." + name)]);
     const carried = { description: packed("model.description"), weights: packed("model.weights"), files: Object.fromEntries(files) };
-    const found = await this.#sent("open", [carried], {});
+    const found = await this.sent("open", [carried], {});
     URL.revokeObjectURL(address);
-    this.about = { ...about, ...found };
-    performance.mark("model-ready");
-    return this.about;
+    return { ...about, ...found };
   }
 
   /** @param {{id: number, word?: any, result?: any, error?: {name: string, message: string, text?: string, values?: Record<string, any>}}} data */
@@ -59,10 +42,10 @@ export class Live {
   /**
    * @param {string} method
    * @param {any[]} args
-   * @param {{onWord?: (word: any) => void, lane?: string, signal?: AbortSignal}} options
+   * @param {import("./requests.js").Sending} options
    * @returns {Promise<any>}
    */
-  #sent(method, args, { onWord, lane, signal }) {
+  sent(method, args, { onWord, lane, signal }) {
     const id = ++this.count;
     if (lane) for (const [older, one] of this.waiting) if (one.lane === lane) this.#cancel(older);
     return new Promise((resolve, reject) => {
@@ -80,66 +63,5 @@ export class Live {
     this.waiting.delete(id);
     this.worker?.postMessage({ cancel: id });
     waiting.reject(Object.assign(new Error("the request was cancelled"), { name: "AbortError" }));
-  }
-
-  /**
-   * @param {string} method
-   * @param {any[]} args of which the last is what was asked, and what it wants besides
-   */
-  async #asked(method, args) {
-    await this.ready;
-    const { onWord, lane, signal, ...asked } = args[args.length - 1] ?? {};
-    return this.#sent(method, [...args.slice(0, -1), asked], { onWord, lane, signal });
-  }
-
-  /** @param {string} text @param {any} [asked] */
-  translate(text, asked = {}) { return this.#asked("translate", [text, asked]); }
-
-  /** @param {string} text @param {any} [asked] */
-  classify(text, asked = {}) { return this.#asked("classify", [text, asked]); }
-
-  /** @param {string} text @param {any} [asked] */
-  generate(text, asked = {}) { return this.#asked("generate", [text, asked]); }
-
-  /** @param {string} text @param {"source" | "target"} [side] */
-  encode(text, side = "source") { return this.#asked("encode", [text, side, {}]); }
-
-  /** @param {number[]} ids @param {"source" | "target"} [side] */
-  decode(ids, side = "target") { return this.#asked("decode", [ids, side, {}]); }
-
-  /** @param {number[]} ids @param {"source" | "target"} [side] */
-  label(ids, side = "target") { return this.#asked("label", [ids, side, {}]); }
-
-  /** @param {string} text @param {number[]} ids @param {any} [asked] */
-  score(text, ids, asked = {}) { return this.#asked("score", [text, ids, asked]); }
-
-  /** A tensor of the weights by its name in the state dict, or null. @param {string} name @returns {Promise<{shape: number[], data: Float32Array} | null>} */
-  tensor(name) { return this.#asked("tensor", [name, {}]); }
-
-  /** @param {string} text @param {number[] | null} [ids] @param {any} [asked] */
-  pass(text, ids = null, asked = {}) { return this.#asked("pass", [text, ids, asked]); }
-
-  /** @param {string} text @param {number[] | null} [ids] @param {any} [asked] */
-  lens(text, ids = null, asked = {}) { return this.#asked("lens", [text, ids, asked]); }
-
-  /** @param {string} text @param {number[] | null} [ids] @param {any} [asked] */
-  contributions(text, ids = null, asked = {}) { return this.#asked("contributions", [text, ids, asked]); }
-
-  /** @param {string} text @param {number[] | null} [ids] @param {any} [asked] */
-  occlusion(text, ids = null, asked = {}) { return this.#asked("occlusion", [text, ids, asked]); }
-
-  /**
-   * A trace that all views can show.
-   * @param {string} text
-   * @param {number[] | null} [ids]
-   * @param {any} [asked]
-   */
-  async trace(text, ids = null, asked = {}) {
-    const found = await this.#asked("trace", [text, ids, asked]), { off = [], layersOff = [], hidden = [] } = asked;
-    keep(found.bytes);
-    this.traced.push(Object.keys(found.bytes));
-    if (this.traced.length > KEPT_TRACES) forget(/** @type {string[]} */ (this.traced.shift()));
-    // What is asked about the trace later is asked of the model as it was then.
-    return { ...trace(found.trace), how: { off, layersOff, hidden } };
   }
 }

@@ -26,11 +26,11 @@ import { Refusal, shown } from "./refusal.js";
  * @property {number} rotary_base
  * @property {number} rotary_factor
  * @property {number[]} rotary_wavelengths two, or none
- * @property {number} relative_buckets
- * @property {number} relative_distance
+ * @property {number} relative_num_buckets
+ * @property {number} relative_max_distance
  * @property {number} max_positions
  * @property {"relu" | "gelu" | "gelu_tanh" | "silu"} activation
- * @property {boolean} gated
+ * @property {boolean} gated_feed_forward
  * @property {boolean} bias
  * @property {boolean | null} qkv_bias null: as `bias`
  * @property {boolean} qk_norm
@@ -54,8 +54,8 @@ export const DEFAULTS = {
   src_vocab_size: 37000, tgt_vocab_size: 37000, d_model: 512, d_ff: 2048, num_heads: 8, num_kv_heads: null, head_dim: null,
   num_encoder_layers: 6, num_decoder_layers: 6, num_classes: 0, classifier_activation: "none", pooling: "first",
   norm: "post", final_norm: null, embedding_norm: false, norm_type: "layer", norm_eps: 1e-5,
-  positions: "sinusoidal", rotary_base: 10000, rotary_factor: 1, rotary_wavelengths: [], relative_buckets: 32,
-  relative_distance: 128, max_positions: 5000, activation: "relu", gated: false, bias: true, qkv_bias: null, qk_norm: false, cross_query_norm: true,
+  positions: "sinusoidal", rotary_base: 10000, rotary_factor: 1, rotary_wavelengths: [], relative_num_buckets: 32,
+  relative_max_distance: 128, max_positions: 5000, activation: "relu", gated_feed_forward: false, bias: true, qkv_bias: null, qk_norm: false, cross_query_norm: true,
   output_bias: false, scale_embeddings: true, num_segments: 0, tie_embeddings: "decoder", pad_id: 0, bos_id: 1, eos_id: 2,
 };
 
@@ -73,7 +73,7 @@ const CHOICES = {
 const WHOLE = {
   src_vocab_size: [1, 2 ** 22], tgt_vocab_size: [1, 2 ** 22], d_model: [1, 2 ** 16], d_ff: [1, 2 ** 18], num_heads: [1, 2 ** 10],
   num_kv_heads: [1, 2 ** 10], head_dim: [1, 2 ** 16], num_encoder_layers: [0, 2 ** 10], num_decoder_layers: [0, 2 ** 10],
-  num_classes: [0, 2 ** 20], relative_buckets: [4, 2 ** 16], relative_distance: [1, 2 ** 24], max_positions: [1, 2 ** 24],
+  num_classes: [0, 2 ** 20], relative_num_buckets: [4, 2 ** 16], relative_max_distance: [1, 2 ** 24], max_positions: [1, 2 ** 24],
   num_segments: [0, 2 ** 16], pad_id: [0, 2 ** 22 - 1], bos_id: [0, 2 ** 22 - 1], eos_id: [0, 2 ** 22 - 1],
 };
 
@@ -147,7 +147,7 @@ function checkTogether(config) {
     [num_heads % num_kv_heads !== 0, "num_kv_heads"],
     [positions === "sinusoidal" && d_model % 2 === 1, "d_model"],
     [positions === "rotary" && head_width % 2 === 1, "head_dim"],
-    [positions === "relative" && config.relative_distance <= Math.floor(config.relative_buckets / 2), "relative_distance"],
+    [positions === "relative" && config.relative_max_distance <= Math.floor(config.relative_num_buckets / 2), "relative_max_distance"],
     [config.tie_embeddings === "all" && config.src_vocab_size !== config.tgt_vocab_size, "tie_embeddings"],
   ];
   const found = wrong.find(([isWrong]) => isWrong);

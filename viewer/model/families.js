@@ -7,7 +7,7 @@ import { Embeddings } from "./embeddings.js";
 import { PLAIN } from "./how.js";
 import { Decoder, Encoder } from "./layers.js";
 import { causalMask, forEachQuery, sourceMask } from "./masks.js";
-import { StepByStep } from "./steps.js";
+import { IncrementalModel } from "./steps.js";
 import { outputProjection, Transformer } from "./transformer.js";
 import { Weights } from "./weights.js";
 
@@ -80,7 +80,7 @@ export class SequenceClassifier extends EncoderOnly {
 }
 
 /** The right half of figure 1 without cross-attention, as GPT-2 has it: the next token of a text. */
-export class DecoderOnly extends StepByStep {
+export class DecoderOnly extends IncrementalModel {
   /**
    * @param {Config} config
    * @param {Weights} weights

@@ -41,7 +41,7 @@ export class FeedForward {
    * @param {import("./defaults.js").Config} config
    * @param {import("./weights.js").Weights} weights
    */
-  constructor({ d_model, d_ff, activation, gated, bias }, weights) {
+  constructor({ d_model, d_ff, activation, gated_feed_forward: gated, bias }, weights) {
     this.place = weights.place;
     this.activation = ACTIVATIONS[activation];
     this.gateProj = gated ? Linear.from(weights.within("gate_proj"), d_model, d_ff, bias) : null;

@@ -99,8 +99,8 @@ class RelativePositions {
    */
   constructor(config, weights, causal) {
     this.H = config.num_heads;
-    this.count = config.relative_buckets;
-    this.maxDistance = config.relative_distance;
+    this.count = config.relative_num_buckets;
+    this.maxDistance = config.relative_max_distance;
     this.causal = causal;
     this.bias = weights.within("bias").take("weight", this.count, this.H);
   }

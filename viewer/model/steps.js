@@ -8,7 +8,7 @@ import { Refusal } from "./refusal.js";
 /** @typedef {import("./cache.js").DecoderCache} DecoderCache */
 
 /** A model that ends in a decoder and a projection, and can write what it writes token by token. */
-export class StepByStep {
+export class IncrementalModel {
   /**
    * @param {import("./defaults.js").Config} config
    * @param {import("./embeddings.js").Embeddings} tgtEmbedding

@@ -6,12 +6,12 @@ import { PLAIN } from "./how.js";
 import { Decoder, Encoder } from "./layers.js";
 import { Linear } from "./linear.js";
 import { causalMask, forEachQuery, sourceMask } from "./masks.js";
-import { StepByStep } from "./steps.js";
+import { IncrementalModel } from "./steps.js";
 
 /** @typedef {import("./how.js").How} How */
 
 /** The encoder-decoder of figure 1, for one sentence at a time. */
-export class Transformer extends StepByStep {
+export class Transformer extends IncrementalModel {
   /**
    * @param {import("./defaults.js").Config} config
    * @param {import("./weights.js").Weights} weights

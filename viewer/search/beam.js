@@ -24,6 +24,7 @@ import { compareIds, rank } from "./hypothesis.js";
  */
 export async function search(steps, decode, { watch, prefer = null } = {}) {
   const width = decode.beam_size;
+  steps.addsEnds = prefer !== null;
   await steps.start(width);
   const begun = steps.prefixed.reduce((sum, one) => sum + one, 0);
   let scores = Array.from({ length: width }, (_, w) => (w ? -Infinity : begun));

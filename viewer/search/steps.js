@@ -39,6 +39,10 @@ export class Steps {
     /** The most tokens, the end token not counted. */
     this.limit = limit(given.length, decode, config);
     this.never = neverWritten(config, decode);
+    /** The ids at which an output ends; more than the end token alone only where a folder asks for it. @type {number[]} */
+    this.ends = endIds(config, decode);
+    /** Whether the end token's log-probability is that of all ends together, as a draw needs it, or the likeliest's. */
+    this.addsEnds = false;
     const odd = prefix.find((id) => this.never.includes(id) || id === this.eos || !(id >= 0 && id < this.size));
     if (odd !== undefined) throw new Refusal("A text cannot begin with the id {id}: it is not written.", { id: odd });
     if (prefix.length > this.limit) throw new Refusal("The chosen beginning has {found} tokens, and the text may have {most}.", { found: prefix.length, most: this.limit });
@@ -93,13 +97,48 @@ export class Steps {
     if (this.cuts && this.cache.length === room) this.#goOnWithTheLastPart(room);
     const found = logSoftmax(this.model.step(read.map((ids) => ids[ids.length - 1]), this.cache, this.how), size);
     for (let row = 0; row < width; row++) {
-      for (const id of this.never) found[row * size + id] = -Infinity;
+      const own = found.subarray(row * size, (row + 1) * size);
+      if (this.ends.length > 1) this.#takeTogether(own);
+      const whole = own[eos];
+      for (const id of this.never) own[id] = -Infinity;
+      this.#apply(own, read[row], whole);
       if (!atLimit) continue;
       const end = found[row * size + eos];
       found.fill(-Infinity, row * size, (row + 1) * size);
       found[row * size + eos] = end;
     }
     return found;
+  }
+
+  /** Lets the end token stand for all ends. @param {Float64Array} logProbs (V,) */
+  #takeTogether(logProbs) {
+    const values = this.ends.map((id) => logProbs[id]), best = Math.max(...values);
+    for (const id of this.ends) logProbs[id] = -Infinity;
+    const sum = values.reduce((total, value) => total + Math.exp(value - best), 0);
+    logProbs[this.eos] = this.addsEnds && best > -Infinity ? best + Math.log(sum) : best;
+  }
+
+  /**
+   * Writes minus infinity over what the model's folder keeps from following: what repeats a run of tokens or completes
+   * a banned sequence, and an end that comes too soon; not within a chosen beginning. Where nothing may follow, the
+   * output ends.
+   * @param {Float64Array} logProbs (V,)
+   * @param {number[]} read all that the hypothesis has read, its start token included
+   * @param {number} end the log-probability of the end
+   */
+  #apply(logProbs, read, end) {
+    const { banned = [], no_repeat_ngram_size: size = 0, min_length: least = 0 } = this.decode;
+    if ((!banned.length && !size && !least) || this.length < this.prefix.length) return;
+    const context = this.cuts ? read : read.slice(1), last = context.slice(context.length - size + 1);
+    for (let at = 0; size && at + size <= context.length; at++) {
+      if (last.every((id, place) => context[at + place] === id)) logProbs[context[at + size - 1]] = -Infinity;
+    }
+    for (const ids of banned) {
+      const start = context.length - ids.length + 1;
+      if (start >= 0 && context.slice(start).every((id, place) => id === ids[place])) logProbs[ids[ids.length - 1]] = -Infinity;
+    }
+    if (this.length < Math.min(least, this.limit)) logProbs[this.eos] = -Infinity;
+    if (logProbs.every((value) => value === -Infinity)) logProbs[this.eos] = end;
   }
 
   /** Reads the last three quarters of the positions again, from the first position on. @param {number} room */
@@ -141,7 +180,18 @@ export class Steps {
  */
 export function neverWritten(config, decode) {
   const special = config.num_encoder_layers === 0 ? [config.pad_id] : [config.pad_id, config.bos_id].filter((id) => id !== config.eos_id);
-  return [...new Set([...decode.suppress, ...special])].filter((id) => id !== null && id < config.tgt_vocab_size);
+  return [...new Set([...decode.suppress_tokens, ...special])].filter((id) => id !== null && id < config.tgt_vocab_size);
+}
+
+/**
+ * The ids at which an output ends: the model's end token, and what the settings name beside it.
+ * @param {any} config
+ * @param {any} decode
+ * @returns {number[]}
+ */
+function endIds(config, decode) {
+  const all = new Set([config.eos_id, ...(decode.end_ids ?? [])]);
+  return [...all].filter((id) => id < config.tgt_vocab_size && !decode.suppress_tokens.includes(id));
 }
 
 /**
@@ -152,7 +202,7 @@ export function neverWritten(config, decode) {
  */
 function limit(length, decode, config) {
   if (config.num_encoder_layers === 0) return decode.max_length || 2 * length + 50;
-  const own = length - decode.source_prefix.length - Number(decode.source_end) - decode.source_suffix.length;
+  const own = length - decode.source_prefix.length - Number(decode.add_source_eos) - decode.source_suffix.length;
   return Math.min(decode.max_length || 2 * own + 50, config.max_positions - 1 - decode.target_prefix.length);
 }
 

@@ -38,8 +38,11 @@ export class App {
     this.traces = page.traces.length ? [...page.traces] : [NOTHING];
     /** @type {import("../data/trace.js").Trace[]} those that Python wrote, in the order of its extras */
     this.recorded = page.traces;
-    /** @type {import("../live/client.js").Live | null} the model that the page carries */
+    /** @type {import("../live/requests.js").Requests | null} the model that the page carries */
     this.live = page.live ?? null;
+    /** Why there is no trace yet, of a page whose model makes it. */
+    this.waiting = "The model is being opened …";
+    this.live?.ready.then(() => {}, (/** @type {Error} */ error) => this.tell(t("The model of this page could not be opened: {why}", { why: plain(error.message) })));
     /** @type {Record<string, any>} what Python computed for single views */
     this.extras = page.extras;
     this.recorded.forEach((trace, i) => trace.attentions.forEach((one, name) => { one.opening = page.extras.opening?.[i]?.[name] ?? null; }));
@@ -90,7 +93,7 @@ export class App {
    * @param {import("../data/trace.js").Trace} trace
    */
   show(trace) {
-    for (const attention of trace.attentions.values()) attention.opening = openingHead(attention);
+    for (const attention of trace.attentions.values()) attention.opening = openingHead(attention, trace.model);
     const search = trace.attentions.get("search.cross");
     if (search) search.opening = trace.attentions.get("cross")?.opening ?? search.opening;
     this.traces[this.traces.indexOf(this.trace)] = trace;
@@ -196,8 +199,30 @@ export class App {
 
   /** In place of a view that can show nothing of this trace. */
   nothing() {
-    this.stage.append(el("p", {}, t("This trace has nothing that the view “{view}” can show.", { view: t(this.view.title) })));
+    const waits = this.trace === NOTHING && this.live, said = waits ? t(this.waiting) : t("This trace has nothing that the view “{view}” can show.", { view: t(this.view.title) });
+    this.stage.append(write(el("p", { class: "opening", role: "status" }), said));
     return { controls: ["trace"], size: { rows: 0, columns: 0 }, draw() {}, hint: "" };
+  }
+
+  /**
+   * Says why there is no trace: the model is being opened, it reads the text, or there is no text.
+   * @param {string} why
+   */
+  tell(why) {
+    this.waiting = why;
+    if (this.trace === NOTHING && !this.view.alone) this.busy = this.open();
+  }
+
+  /** Takes the trace away, since there is no text any more. */
+  clear() {
+    this.traces[this.traces.indexOf(this.trace)] = NOTHING;
+    this.tell("Nothing is written yet.");
+  }
+
+  /** Puts the focus on what is shown: the first thing in it that takes it. */
+  enterStage() {
+    const first = /** @type {HTMLElement | null} */ (this.stage.querySelector("textarea, input, button:not([disabled]), select, a[href], [tabindex='0']"));
+    (first ?? this.grid.current)?.focus();
   }
 
   /**

@@ -3,18 +3,14 @@
 import { button, el, select, tick, write } from "../dom.js";
 import { written } from "../data/trace.js";
 import { plain, shorten } from "../show/labels.js";
+import { nameShort } from "../show/names.js";
 import { described, titleOf } from "./described.js";
 import { exporting, help } from "./dialogs.js";
 import { Find } from "./find.js";
 import { headChips } from "./heads.js";
-import { KEYS } from "./keys.js";
+import { keysOf } from "./keys.js";
 import { LANGUAGES, spoken, t } from "./language.js";
 import { tabs } from "./tabs.js";
-
-/** @type {Record<string, string>} */
-export const NAMES = {
-  "encoder.self": "Encoder self", "decoder.self": "Decoder self", cross: "Cross", "search.cross": "Search cross",
-};
 
 export class Controls {
   /** @param {import("./app.js").App} app */
@@ -35,19 +31,27 @@ export class Controls {
     this.find.name();
     this.title = el("h1");
     this.model = el("p");
+    this.own = el("p", { class: "own", dir: "auto" });
     this.describe();
-    const about = el("div", { class: "about" }, this.title, this.model);
+    const about = el("div", { class: "about" }, this.title, this.own, this.model);
     const tools = el("div", { class: "tools" }, this.find.root, this.languages(),
-      button(t("Save"), () => exporting(app), { title: t("save or copy (e)") }), button("?", () => help(app, KEYS), { title: t("keys (?)"), "aria-label": t("keys") }));
+      button(t("Save"), () => exporting(app), { title: t("save or copy (e)") }), button("?", () => help(app, keysOf(app)), { title: t("keys (?)"), "aria-label": t("keys") }));
     this.tabs.setAttribute("aria-label", t("views"));
     this.bar.setAttribute("aria-label", t("what is shown"));
-    this.header.replaceChildren(about, tools, this.tabs);
+    const skip = button(t("Skip to what is shown"), () => this.app.enterStage(), { class: "skip" });
+    this.header.replaceChildren(skip, about, tools, this.tabs);
+    this.#name();
   }
+
+  /** Writes the tabs: what a view is called may hang on the model. */
+  #name() { this.tabs.replaceChildren(...tabs(this.app)); }
 
   /** Says which model the page is of, and what computed what it shows. */
   describe() {
     const title = shorten(plain(titleOf(this.app)), 120);
     write(this.title, title);
+    write(this.own, plain(String(this.app.live?.about?.note ?? "")));
+    this.own.hidden = !this.own.textContent;
     write(this.model, described(this.app));
     document.title = title;
   }
@@ -64,7 +68,7 @@ export class Controls {
     const name = focused && called(/** @type {Element} */ (document.activeElement));
     this.synced = [];
     this.find.root.hidden = Boolean(app.view.alone);
-    this.tabs.replaceChildren(...tabs(app));
+    this.#name();
     const built = controls.map((/** @type {string | Node} */ one) => (typeof one === "string" ? BUILD[one](app, this) : one));
     this.bar.replaceChildren(...built.filter(Boolean));
     this.sync();
@@ -90,7 +94,7 @@ const BUILD = {
     : select(t("Trace"), app.traces.map((trace, i) => [String(i), traceName(app, i)]), String(app.traces.indexOf(app.trace)), (trace) => app.state.set({ trace })),
   attention: (app, controls) => {
     if (app.choices.length < 2) return null;
-    const buttons = app.choices.map((one) => button(t(NAMES[one.name] ?? one.name), () => app.state.set({ attention: one.name })));
+    const buttons = app.choices.map((one) => button(nameShort(one.name), () => app.state.set({ attention: one.name })));
     controls.synced.push(() => buttons.forEach((one, i) => one.setAttribute("aria-pressed", String(app.choices[i] === app.attention))));
     return el("div", { class: "segments", role: "group", "aria-label": t("attention") }, ...buttons);
   },

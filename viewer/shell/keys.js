@@ -3,8 +3,10 @@
 import { exporting, help, copy } from "./dialogs.js";
 import { t } from "./language.js";
 
-/** What `?` lists. */
-export const KEYS = [
+/** What `?` lists; of a view without cells only the keys that mean something there. @param {import("./app.js").App} app */
+export const keysOf = (app) => (app.view.alone || !app.attention ? KEYS.filter(([key]) => ["Esc", "e", "?"].includes(key)) : KEYS);
+
+const KEYS = [
   ["← ↑ → ↓", "move from cell to cell; with Shift ten at a time"],
   ["Home End", "first, last cell of the row"],
   ["[ ]", "layer before, layer after"],
@@ -65,7 +67,7 @@ const ACTIONS = {
   r: (app) => copy(app, app.shown.csv?.(app.cell?.row ?? 0) ?? "", t("the row")),
   t: (app) => app.state.set({ table: !app.state.flag("table") }),
   e: exporting,
-  "?": (app) => help(app, KEYS),
+  "?": (app) => help(app, keysOf(app)),
 };
 
 /**

@@ -39,7 +39,8 @@ export function spoken() { return chosen; }
  */
 export function t(english, values = {}) {
   const text = DICTIONARIES[chosen][english] ?? english;
-  return text.replace(/\{(\w+)\}/g, (whole, name) => (name in values ? String(values[name]) : whole));
+  // A per cent sign never begins a line.
+  return text.replace(/\{(\w+)\}/g, (whole, name) => (name in values ? String(values[name]) : whole)).replaceAll(" %", "\u00a0%");
 }
 
 /** What a language is called in the page's language; empty for what is no code of one. @param {string} code */

@@ -3,7 +3,7 @@
 import { button, el, write } from "../dom.js";
 import { t } from "./language.js";
 
-/** Which group a view stands in; what is not named here is something to look at. */
+/** The order within the groups. A view that is not named here names its group, and is otherwise something to look at. */
 const GROUPS = /** @type {[string, string[]][]} */ ([
   ["Write", ["translate"]],
   ["Look", ["overview", "text", "heads", "matrix", "model", "alignment", "beam", "evolution", "flow", "compare"]],
@@ -19,7 +19,7 @@ const GROUPS = /** @type {[string, string[]][]} */ ([
 function grouped(views) {
   const named = GROUPS.flatMap(([, names]) => names), others = views.filter((view) => !named.includes(view.name));
   return GROUPS.map(([group, names]) => /** @type {[string, any[]]} */ ([
-    group, [...names.flatMap((name) => views.filter((view) => view.name === name)), ...(group === "Look" ? others : [])],
+    group, [...names.flatMap((name) => views.filter((view) => view.name === name)), ...others.filter((view) => (view.group ?? "Look") === group)],
   ])).filter(([, members]) => members.length);
 }
 

@@ -67,9 +67,6 @@ export function details(token) {
   return parts.join(" · ");
 }
 
-/** The sublayers of a layer, as the paper calls them. @type {Record<string, string>} */
-export const SUBLAYERS = { self_attn: "self-attention", cross_attn: "cross-attention", feed_forward: "feed-forward" };
-
 const RIGHT_TO_LEFT = /^[^A-Za-z\u00c0-\u024f\u0370-\u052f\u3040-\u9fff\uac00-\ud7af]*[\u0590-\u08ff\ufb1d-\ufdff\ufe70-\ufefc]/;
 
 /**

@@ -21,10 +21,18 @@ import { paintLegend } from "./legend.js";
  * @property {() => void} [resize] there is more or less room: say the size again
  */
 
-/** Of a saved picture: the room around it, the height of a line of text, and the longest side that browsers paint. */
-const EDGE = 16, LINE = 20, LONGEST_SIDE = 16000;
+/** Of a saved picture: the room around it, and the height of a line of text. */
+const EDGE = 16, LINE = 20;
 /** More device pixels than this are not needed to read, and cost time. */
-const MOST_PIXELS = 16e6;
+export const MOST_PIXELS = 16e6;
+
+/**
+ * @typedef {Object} Laid a picture that is to be saved, on a canvas or as SVG
+ * @property {number} width
+ * @property {number} height
+ * @property {string} title
+ * @property {(ctx: CanvasRenderingContext2D) => void} paint
+ */
 
 export class Picture {
   /**
@@ -163,34 +171,30 @@ export class Picture {
    * @param {import("./colours.js").Colours} colours
    * @param {string[]} lines the first is the title
    * @param {import("./legend.js").Sign[]} signs
-   * @returns {HTMLCanvasElement}
+   * @returns {Laid}
    */
-  whole(colours, lines, signs) {
-    const canvas = el("canvas"), ctx = /** @type {CanvasRenderingContext2D} */ (canvas.getContext("2d"));
+  laid(colours, lines, signs) {
+    const ruler = /** @type {CanvasRenderingContext2D} */ (el("canvas").getContext("2d"));
     const width = Math.max(this.width, 420) + 2 * EDGE, head = EDGE + lines.length * LINE + 6;
-    const foot = signs.length ? paintLegend(ctx, signs, colours, EDGE, 14, width - 2 * EDGE, false) : 0, height = head + this.height + foot + EDGE;
-    const scale = Math.min(2, LONGEST_SIDE / Math.max(width, height), Math.sqrt(MOST_PIXELS / (width * height)));
-    canvas.width = Math.floor(width * scale);
-    canvas.height = Math.floor(height * scale);
-    ctx.scale(scale, scale);
-    ctx.fillStyle = colours.paper;
-    ctx.fillRect(0, 0, width, height);
-    ctx.textBaseline = "middle";
-    lines.forEach((line, i) => {
-      ctx.font = `${i ? "" : "600 "}${i ? 12 : 14}px ${colours.font}`;
-      ctx.fillStyle = i ? colours.faint : colours.ink;
-      text(ctx, line, EDGE, EDGE + (i + 0.5) * LINE, "left", width - 2 * EDGE);
-    });
-    const seen = { x: 0, y: 0, width: this.width, height: this.height };
-    for (const paint of [this.painter.paint, this.painter.mark]) {
-      if (!paint) continue;
-      ctx.save();
-      ctx.translate(EDGE, head);
-      paint(ctx, seen);
-      ctx.restore();
-    }
-    if (signs.length) paintLegend(ctx, signs, colours, EDGE, head + this.height + 14, width - 2 * EDGE, true);
-    return canvas;
+    const foot = signs.length ? paintLegend(ruler, signs, colours, EDGE, 14, width - 2 * EDGE, false) : 0, height = head + this.height + foot + EDGE;
+    const paint = (/** @type {CanvasRenderingContext2D} */ ctx) => {
+      ctx.textBaseline = "middle";
+      lines.forEach((line, i) => {
+        ctx.font = `${i ? "" : "600 "}${i ? 12 : 14}px ${colours.font}`;
+        ctx.fillStyle = i ? colours.faint : colours.ink;
+        text(ctx, line, EDGE, EDGE + (i + 0.5) * LINE, "left", width - 2 * EDGE);
+      });
+      const seen = { x: 0, y: 0, width: this.width, height: this.height };
+      for (const part of [this.painter.paint, this.painter.mark]) {
+        if (!part) continue;
+        ctx.save();
+        ctx.translate(EDGE, head);
+        part(ctx, seen);
+        ctx.restore();
+      }
+      if (signs.length) paintLegend(ctx, signs, colours, EDGE, head + this.height + 14, width - 2 * EDGE, true);
+    };
+    return { width, height, title: lines.join(", "), paint };
   }
 
   close() {

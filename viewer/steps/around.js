@@ -76,13 +76,13 @@ export const AROUND = {
   embedding: {
     formula: ({ config }) => (config.scale_embeddings ? formula("x", "=", sub("E", "id"), "·", root(sub("d", "model"))) : formula("x", "=", sub("E", "id"))),
     says: ({ config }) => t("The tokenizer gives every piece of the sentence a number; the number picks a row of a learned table. That row is the word's vector.")
-      + (!config.scale_embeddings ? "" : " " + (["sinusoidal", "learned"].includes(config.positions) ? t("It is multiplied by √{width}, so that the positions added next do not drown it.", { width: config.d_model })
-        : t("It is multiplied by √{width}.", { width: config.d_model }))),
+      + (!config.scale_embeddings ? "" : " " + (["sinusoidal", "learned"].includes(config.positions) ? t("It is multiplied by the root of {width}, so that the positions added next do not drown it.", { width: config.d_model })
+        : t("It is multiplied by the root of {width}.", { width: config.d_model }))),
     shows: (scene) => {
       const { kit, record, D, config, token } = scene, x = at(scene, record.tokens, D), scale = config.scale_embeddings ? Math.sqrt(config.d_model) : 1, row = x.map((/** @type {number} */ one) => one / scale), d = kit.dimension("model", D);
       return [
         el("p", { class: "sum" }, t("“{word}” is number {id} of the vocabulary.", { word: called(token, 20), id: String(record.ids[scene.place]) })),
-        lines(kit.strip(t("row of the table"), row, { space: "model", symbol: "E" }), scale === 1 ? null : kit.strip(t("times √{width}", { width: config.d_model }), x, { space: "model", symbol: "x" })),
+        lines(kit.strip(t("row of the table"), row, { space: "model", symbol: "E" }), scale === 1 ? null : kit.strip(t("times the root of {width}", { width: config.d_model }), x, { space: "model", symbol: "x" })),
         scale === 1 ? null : kit.sum(indexed("x", d), [[two(row[d]), two(scale)]], two(x[d])),
       ];
     },

@@ -74,7 +74,7 @@ export const ATTENDING = {
   },
   scores: {
     formula: () => formula(sub("score", "j"), "=", frac(row("q", "·", sub("k", "j")), root(sub("d", "k")))),
-    says: ({ record }) => t("How well does the query fit each key? Both vectors are multiplied number by number and added up; the sum is divided by √{width}, so that wide heads do not give huge scores.", { width: record.K }),
+    says: ({ record }) => t("How well does the query fit each key? Both vectors are multiplied number by number and added up; the sum is divided by the root of {width}, so that wide heads do not give huge scores.", { width: record.K }),
     shows: (scene) => {
       const { kit } = scene, { q, k, K, keys, scores, weights } = seen(scene), j = keyOf(scene), places = kit.places(weights, [j]), most = kit.most(q, ...places.map(k));
       const plain = q.reduce((total, one, d) => total + one * k(j)[d], 0) / Math.sqrt(K), bias = scores[j] - plain;
@@ -82,7 +82,7 @@ export const ATTENDING = {
       return [
         lines(kit.strip(t("q of “{word}”", { word: called(scene.token) }), q, { space: "head", most, symbol: "q" }), kit.strip(t("k of “{word}”", { word: called(keys[j]) }), k(j), { space: "head", most, symbol: "k" }),
           kit.strip(t("their products"), q.map((one, d) => one * k(j)[d]), { space: "head", symbol: "q·k" })),
-        kit.sum(el("span", {}, t("score of “{word}”", { word: called(keys[j]) })), products(q, k(j)), two(scores[j]), { before: "(", after: `) / √${K}` + (Math.abs(bias) > 5e-4 ? ` + ${t("bias of the distance")} ${two(bias)}` : "") }),
+        kit.sum(el("span", {}, t("score of “{word}”", { word: called(keys[j]) })), products(q, k(j)), two(scores[j]), { before: "(", after: `) / ${two(Math.sqrt(K))}` + (Math.abs(bias) > 5e-4 ? ` + ${t("bias of the distance")} ${two(bias)}` : "") }),
         heading(t("The key of each word, and its score; click a word for its sum")), lines(...rows), kit.left(places.length, keys.length),
       ];
     },

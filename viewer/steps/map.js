@@ -1,14 +1,14 @@
 // The map of the walk: figure 1 as a list, of which the part that one is in is open.
 
 import { button, el } from "../dom.js";
-import { SUBLAYERS } from "../show/labels.js";
+import { named } from "../show/names.js";
 import { t } from "../shell/language.js";
 
 /** @typedef {import("./walk.js").Step} Step */
 
 /** Short names of the kinds of step. @type {Record<string, string>} */
 const SHORT = {
-  embedding: "vectors", positions: "positions", segments: "segments", norm: "norm", project: "q, k, v", turn: "turn", scores: "q·k / √dₖ", mask: "mask",
+  embedding: "vectors", positions: "positions", segments: "segments", norm: "norm", project: "q, k, v", turn: "turn", scores: "q·k, scaled", mask: "mask",
   softmax: "softmax", values: "Σ α·v", join: "Concat, Wᴼ", add: "add", inner: "inner layer", outer: "outer layer", final: "last norm", memory: "memory",
   logits: "logits", probabilities: "softmax over words", pooled: "one vector", classes: "softmax over classes",
 };
@@ -46,7 +46,7 @@ function listed(group, here, go) {
   const items = [];
   let sublayer = "";
   for (const step of group) {
-    if (step.layer !== null && step.sublayer !== sublayer) items.push(el("span", { class: `sublayer ${step.sublayer}` }, t(SUBLAYERS[(sublayer = step.sublayer)] ?? sublayer)));
+    if (step.layer !== null && step.sublayer !== sublayer) items.push(el("span", { class: `sublayer ${step.sublayer}` }, named((sublayer = step.sublayer))));
     items.push(button(t(SHORT[step.kind]), () => go(step), { class: "kind", "aria-current": step === here ? "step" : null }));
   }
   return items;

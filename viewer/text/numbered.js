@@ -1,6 +1,7 @@
-// A SentencePiece model whose pieces have other ids than the model's own, as text/numbered.py has it.
+// A SentencePiece model whose pieces have other ids than the model's own, as text/remapped_sentencepiece.py has it.
 
-import { strip } from "./normalization.js";
+import { AddedTokens } from "./added_tokens.js";
+import { strip, stripEnd } from "./normalization.js";
 import { SentencePiece } from "./sentencepiece.js";
 import { SPACE_MARK } from "./sentencepiece_normalizer.js";
 import { decoded, sound } from "./utf8.js";
@@ -8,9 +9,9 @@ import { decoded, sound } from "./utf8.js";
 const FORMAT = "pellucid-piece-numbers/1", CODE = /^>>[^<]*<</;
 const CLEANED = [" .", " ?", " !", " ,", " ' ", " n't", " 'm", " 's", " 've", " 're"];
 
-export class NumberedSubwords {
+export class RemappedSentencePiece {
   kind = "sentencepiece-numbered";
-  #model; #table; #pieces; #ofText; #silent; #hasCodes;
+  #model; #bare; #table; #pieces; #ofText; #silent; #hasCodes; #added;
 
   /**
    * @param {Uint8Array} bytes of a `.model` file
@@ -26,11 +27,13 @@ export class NumberedSubwords {
       const listed = [...Object.values(table.ids), table.pad_id, table.bos_id, table.eos_id, table.unk_id];
       const odd = listed.find((id) => !Number.isInteger(id) || id < 0);
       if (odd !== undefined || !listed.length) throw new Error(`they have ${odd} where an id should be`);
+      this.#added = table.added ? new AddedTokens(table.added.tokens) : null;
       this.hidden = new Set(table.hidden.map((/** @type {string} */ token) => table.ids[token]));
     } catch (error) {
       throw new Error(`the numbers of the tokenizer's pieces are malformed: ${/** @type {Error} */ (error).message}`);
     }
     this.#table = table;
+    this.#bare = table.added?.one_prefix === true ? new SentencePiece(bytes, true) : this.#model;
     this.padId = table.pad_id;
     this.bosId = table.bos_id;
     this.eosId = table.eos_id;
@@ -47,8 +50,27 @@ export class NumberedSubwords {
   /** @param {string} text */
   encode(text) {
     const code = (this.#hasCodes && CODE.exec(text)?.[0]) || "";
-    const ids = this.#model.cut(sound(text.slice(code.length))).map(({ piece }) => this.#ofText.get(piece) ?? this.unkId);
+    const rest = text.slice(code.length), ids = this.#added ? this.#withAdded(rest) : this.#cut(this.#model, rest);
     return code ? [this.#idOf(code), ...ids] : ids;
+  }
+
+  /**
+   * @param {SentencePiece} model
+   * @param {string} text
+   */
+  #cut(model, text) { return model.cut(sound(text)).map(({ piece }) => this.#ofText.get(piece) ?? this.unkId); }
+
+  /** @param {string} text that may have added tokens */
+  #withAdded(text) {
+    const parts = this.#added?.split(text) ?? [];
+    return parts.flatMap(({ part, added }, place) => {
+      if (added) return [this.#idOf(part)];
+      // To some models a space before an added token is a piece of its own.
+      const keeps = this.#table.added.keeps_spaces === true, end = stripEnd(part);
+      const model = place && !(keeps && strip(part[0] ?? "x") === "") ? this.#bare : this.#model;
+      const ids = part ? this.#cut(model, part) : [], spaced = keeps && end !== part && parts.length > 1;
+      return spaced && (place + 1 < parts.length || !end) ? [...ids, this.#ofText.get(SPACE_MARK) ?? this.unkId] : ids;
+    });
   }
 
   /** @param {number[]} ids */

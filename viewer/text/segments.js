@@ -1,5 +1,5 @@
 // A line as the model reads it: whole or sentence by sentence, each in as many pieces as its length asks for.
-// As tasks/segments.py and text/training_text.py have it.
+// As tasks/segmentation.py and text/training_text.py have it.
 
 import { SPACES, strip, stripEnd } from "./normalization.js";
 import { sentences, spaceBetween, writesSpaces } from "./sentences.js";
@@ -10,13 +10,16 @@ import { sentences, spaceBetween, writesSpaces } from "./sentences.js";
  * @typedef {Object} Segment a sentence of a line, or all of the line
  * @property {string} source
  * @property {number[][]} pieces the ids that are translated by themselves
- * @property {string} behind the spaces between it and the next one, as far as the tokenizer tells them apart
+ * @property {string} behind the spaces between it and the next one, as far as the tokenizer distinguishes them; all of
+ *   them if they contain a line break
+ * @property {string} before the white space before the first segment of a text with line breaks
  */
 
 /** The part of the training lines that has to end as sentences do, and the share of several below which they are unseen. */
 const MOSTLY = 0.5, FEW = 0.1;
 const SENTENCE_END = /[.!?…。！？।]$/u, INNER_BYTE = /^<0x[89AB][0-9A-F]>$/;
 const LEADING_CODE = new RegExp(`^[${SPACES}]*>>[^<${SPACES}]+<<[${SPACES}]*`, "u");
+const LINE_BREAK = "\n", BREAK = new RegExp(`(?<![${SPACES}])[${SPACES}]*\\n[${SPACES}]*`, "u");
 const LINE_END = /\r\n|[\n\r\v\f\x1c-\x1e\x85\u2028\u2029]/;
 
 /**
@@ -30,7 +33,7 @@ function isUnlike(text, length) {
 }
 
 /**
- * The segments of a line; none for a line without text.
+ * The segments of a line; none for a line without text. A text with line breaks is split there, too.
  * @param {string} line
  * @param {Tokenizer} tokenizer
  * @param {number} limit the most tokens of a piece
@@ -40,38 +43,68 @@ function isUnlike(text, length) {
  * @returns {Segment[]}
  */
 export function segmentsOf(line, tokenizer, limit, text, language = "", ledByCodes = false) {
+  if (!line.includes(LINE_BREAK)) return segmentsOfRow(line, tokenizer, limit, text, language, ledByCodes);
+  /** @type {Segment[]} */
+  const segments = [];
+  let place = 0;
+  for (const row of strip(line).split(BREAK)) {
+    const start = line.indexOf(row, place), found = segmentsOfRow(row, tokenizer, limit, text, language, ledByCodes);
+    if (segments.length) segments[segments.length - 1].behind += line.slice(place, start);
+    else if (found.length) found[0].before = line.slice(0, start);
+    segments.push(...found);
+    place = start + row.length;
+  }
+  if (segments.length) segments[segments.length - 1].behind += line.slice(place);
+  return segments;
+}
+
+/**
+ * The segments of a line without line breaks; arguments as in segmentsOf().
+ * @param {string} line
+ * @param {Tokenizer} tokenizer
+ * @param {number} limit
+ * @param {any} text
+ * @param {string} language
+ * @param {boolean} ledByCodes
+ * @returns {Segment[]}
+ */
+function segmentsOfRow(line, tokenizer, limit, text, language, ledByCodes) {
   const ids = tokenizer.encode(line);
   const parts = ids.length && isUnlike(text, ids.length) ? sentences(line, language) : [line];
   if (parts.length === 1) {
-    return ids.length && strip(line) ? [{ source: line, pieces: piecesWithText(ids, tokenizer, limit), behind: "" }] : [];
+    return ids.length && strip(line) ? [{ source: line, pieces: piecesWithText(ids, tokenizer, limit), behind: "", before: "" }] : [];
   }
   const code = ledByCodes ? LEADING_CODE.exec(line)?.[0] ?? "" : "";
   return parts.flatMap((part, i) => {
     const source = strip(part) && (i ? code : "") + strip(part);
     const run = i < parts.length - 1 ? part.slice(stripEnd(part).length) : "";
     const pieces = () => piecesWithText(tokenizer.encode(source), tokenizer, limit);
-    return source ? [{ source, pieces: pieces(), behind: spacesAs(run, tokenizer) }] : [];
+    return source ? [{ source, pieces: pieces(), behind: spacesAs(run, tokenizer), before: "" }] : [];
   });
 }
 
 /**
  * The translations of a line's segments as one line: joined as the segments stood. Where the target writes no spaces
- * there are none; where the source writes none and the target does, there is one.
+ * there are none; where the source writes none and the target does, there is one. Line breaks stay, with the white space
+ * around them.
  * @param {string[]} texts
  * @param {Segment[]} segments
  */
 export function joined(texts, segments) {
-  if (texts.length === 1) return texts[0];
+  const isBroken = segments.some(({ before, behind }) => (before + behind).includes(LINE_BREAK));
+  if (texts.length === 1 && !isBroken) return texts[0];
   let line = "", behind = "";
   texts.forEach((text, i) => {
     const core = strip(text);
     if (core) {
-      line += (line && spaceBetween(line, core) && (behind || " ")) + core;
+      if (!behind.includes(LINE_BREAK)) behind = line && spaceBetween(line, core) ? behind || " " : "";
+      line += behind + core;
       behind = "";
     }
-    behind ||= writesSpaces(segments[i].source) ? segments[i].behind : "";
+    if ((behind + segments[i].behind).includes(LINE_BREAK)) behind += segments[i].behind;
+    else behind ||= writesSpaces(segments[i].source) ? segments[i].behind : "";
   });
-  return line;
+  return (segments.length ? segments[0].before : "") + line + (isBroken ? behind : "");
 }
 
 /**

@@ -16,8 +16,11 @@ export class SentencePiece {
   /** @type {Map<string, number>} the unknown piece, control pieces and bytes */
   #reserved = new Map();
 
-  /** @param {Uint8Array} bytes of a `.model` file. Throws Error where they are something else */
-  constructor(bytes) {
+  /**
+   * @param {Uint8Array} bytes of a `.model` file. Throws Error where they are something else
+   * @param {boolean} [bare] a text is cut without the space that the model puts before it
+   */
+  constructor(bytes, bare = false) {
     const model = this.#model = readModel(bytes);
     const fail = (/** @type {string} */ reason) => { throw damaged(bytes, reason); };
     model.pieces.forEach((piece, id) => {
@@ -34,7 +37,8 @@ export class SentencePiece {
     this.#unknown = model.types.indexOf(UNKNOWN);
     this.#symbols = new Symbols(typed(USER_DEFINED));
     try {
-      this.#normalize = normalizerOf(model.normalizer, model.spaceBehind, this.#symbols);
+      const normalizer = bare ? { ...model.normalizer, addsSpace: false } : model.normalizer;
+      this.#normalize = normalizerOf(normalizer, model.spaceBehind, this.#symbols);
       const denormalizer = model.denormalizer?.map.length ? model.denormalizer : null;
       this.#denormalize = denormalizer && normalizerOf(denormalizer, false, new Symbols([]));
     } catch (error) {

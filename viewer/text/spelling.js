@@ -1,4 +1,4 @@
-// How vocabularies spell text: the bytes that a piece stands for, and if a word begins with it, as tracing/spelling.py.
+// How vocabularies spell text: the bytes that a piece stands for, and if a word begins with it, as tracing/token_text.py.
 
 import { unescape } from "./subwords.js";
 import { utf8 } from "./utf8.js";

@@ -1,7 +1,7 @@
 // The tokenizers of a model, source and target, from the files that its folder holds.
 
 import { HuggingFaceTokenizer } from "./hugging_face.js";
-import { NumberedSubwords } from "./numbered.js";
+import { RemappedSentencePiece } from "./numbered.js";
 import { Subwords } from "./subwords.js";
 import { Vocabulary } from "./vocabulary.js";
 
@@ -53,7 +53,7 @@ function opened(table, files, side, kind) {
   switch (kind) {
     case "bpe": case "unigram": case "sentencepiece": return new Subwords(file(side), kind);
     case "words": case "characters": case "bytes": case "spaces": return new Vocabulary(file(side), files);
-    case "sentencepiece-numbered": return new NumberedSubwords(file(side), file(`${side}_numbers`));
+    case "sentencepiece-numbered": return new RemappedSentencePiece(file(side), file(`${side}_numbers`));
     case "tokenizer.json": return new HuggingFaceTokenizer(file(side), table.options?.[side]);
     default: throw new Error(`the tokenizer's kind \`${kind}\` is not one that this page runs`);
   }

@@ -3,6 +3,7 @@
 import { button, el, select } from "../dom.js";
 import { agreement, linked, soft, units } from "../data/links.js";
 import { copy } from "../shell/dialogs.js";
+import { aligning } from "../shell/opening.js";
 import { matrixCsv } from "../show/csv.js";
 import { details, quoted } from "../show/labels.js";
 import { MatrixPicture } from "../show/matrix.js";
@@ -39,7 +40,7 @@ class Alignment {
     this.app = app;
     const { state } = app, own = (/** @type {string} */ key) => state.get("alignment." + key);
     const choose = (/** @type {string} */ label, /** @type {string} */ key, /** @type {Record<string, string>} */ choices) =>
-      select(t(label), Object.entries(choices).map(([value, text]) => [value, t(text)]), key === "level" ? this.level : own(key), (value) => state.set({ ["alignment." + key]: value }));
+      select(t(label), Object.entries(choices).map(([value, text]) => [value, t(text)]), key === "level" ? this.level : key === "row" ? this.row : own(key), (value) => state.set({ ["alignment." + key]: value }));
     this.by = own("by") || "head";
     const slider = el("input", { type: "range", min: 0.02, max: 1, step: 0.02, value: this.how.threshold, "aria-label": t("threshold"), oninput: () => state.set({ "alignment.threshold": slider.value }) });
     this.controls = [
@@ -68,10 +69,13 @@ class Alignment {
     return app.state.get("alignment.level") || (single && !app.extrasOf("alignment", "gold") ? "tokens" : "words");
   }
 
+  /** Whose weights a word has; by default as the head was found by that aligns. */
+  get row() { return this.app.state.get("alignment.row") || (aligning(this.app.trace.model)?.reads ? "reads" : "writes"); }
+
   /** @returns {import("../data/links.js").How} */
   get how() {
     const own = (/** @type {string} */ key) => this.app.state.get("alignment." + key);
-    return { method: own("method") || "argmax", threshold: Number(own("threshold")) || 0.2, reads: own("row") === "reads", tokens: this.level === "tokens" };
+    return { method: own("method") || "argmax", threshold: Number(own("threshold")) || 0.2, reads: this.row === "reads", tokens: this.level === "tokens" };
   }
 
   async prepare() {

@@ -36,7 +36,7 @@ class Card {
     const { about } = app.live, { front, body } = parted(String(about.card ?? ""));
     const shown = rendered(body);
     stage.append(el("div", { class: "card" },
-      el("section", {}, el("h2", {}, t("This page")), el("p", {}, t("This page holds a whole Transformer: {what}. It runs in your browser; nothing that you write leaves the page, and no network is needed.", { what: t(TASKS[about.task] ?? TASKS.encode) })),
+      el("section", {}, el("h2", {}, t("This page")), el("p", {}, about.served ? t("This page asks the model of a server: {what}. What you write goes to this server alone.", { what: t(TASKS[about.task] ?? TASKS.encode) }) : t("This page holds a whole Transformer: {what}. It runs in your browser; nothing that you write leaves the page, and no network is needed.", { what: t(TASKS[about.task] ?? TASKS.encode) })),
         table(["", ""], sizes(about).filter(([, value]) => value).map(([name, value]) => [name, value]))),
       el("section", {}, el("h2", {}, t("How to make your own")), el("p", {}, about.task === "translate" ? t("Two text files whose lines belong together, one a language, are enough. With Pellucid, which is free:") : t("Any model folder that Pellucid opens becomes such a page. With Pellucid, which is free:")),
         el("pre", { tabindex: 0 }, write(el("code"), MADE_BY[about.task] ?? MADE_BY.translate)),
@@ -70,29 +70,36 @@ function sizes(about) {
     [t("Numbers within the feed-forward (d_ff)"), number(model.d_ff)],
     [t("Vocabulary"), [...new Set([tokenizers?.source, tokenizers?.target].filter(Boolean).map((/** @type {any} */ one) => `${number(one.size)} (${one.kind})`))].join(" / ")],
     [t("Weights in the page"), [weights, bytes ? t("{size} MB", { size: (bytes / 1e6).toFixed(1) }) : ""].filter(Boolean).join(", ")],
-    [t("Checked against Pellucid"), proof ? plain(proved(proof)) : ""],
+    [t("Checked against Pellucid"), proof ? proved(proof) : ""],
   ];
 }
+
+/** What a page with rounded weights is worth, by what the conversion found. @type {Record<string, string>} */
+const VERDICTS = {
+  good: "Good: this page writes what the model writes, but for rounding.",
+  look: "Look at it: this page often writes other words than the model, since its weights are rounded.",
+};
 
 /** What a proof measured, in sentences' words. @type {Record<string, string>} */
 const MEASURES = { logits: "logits", states: "states", "log-probabilities": "log-probabilities" };
 
 /** What the conversion proved, in sentences; what is none of ours, as it says itself. @param {any} proof */
 function proved(proof) {
-  if (typeof proof !== "object") return String(proof);
-  if (proof.compared === false) return t("Not compared with Python: {reason}", { reason: String(proof.reason ?? "") });
+  if (typeof proof !== "object") return plain(String(proof));
+  if (proof.compared === false) return t("Not compared with Python: {reason}", { reason: plain(String(proof.reason ?? "")) });
   const { sentences: count, greedy_equal: equal, greedy_near_ties: ties = 0, tokenized_equal: cut, largest_difference: off, measure, engine, rounded_to: rounded, bleu } = proof;
-  if (typeof count !== "number") return String(proof.said ?? "");
-  const number = (/** @type {number} */ n) => n.toLocaleString(spoken()), told = [t("Compared with Python on {count} sentences.", { count: number(count) })];
+  if (typeof count !== "number") return plain(String(proof.said ?? ""));
+  const number = (/** @type {number} */ n) => n.toLocaleString(spoken()), verdict = VERDICTS[proof.verdict];
+  const told = [...(verdict ? [t(verdict)] : []), proof.origin ? t("Compared with Python on {count} sentences that it was validated on.", { count: number(count) }) : t("Compared with Python on {count} sentences.", { count: number(count) })];
   if (typeof equal === "number") told.push(equal === count ? t("All are written alike, token by token.") : t("{count} of them are written alike, token by token.", { count: number(equal) }));
   if (typeof equal === "number" && ties > 0) told.push(t("{count} part where two tokens are as likely as each other.", { count: number(ties) }));
   if (typeof cut === "number") told.push(cut === count ? t("All are cut into the same tokens.") : t("{count} of them are cut into the same tokens.", { count: number(cut) }));
   if (off !== undefined) {
-    const values = { measure: t(MEASURES[measure] ?? MEASURES.logits), difference: share(off), weights: String(rounded ?? "") };
+    const values = { measure: t(MEASURES[measure] ?? MEASURES.logits), difference: share(off), weights: plain(String(rounded ?? "")) };
     told.push(rounded ? t("The {measure} differ by {difference} of the largest at most, since the weights are rounded to {weights}.", values) : t("The {measure} differ by {difference} of the largest at most.", values));
   }
   if (Array.isArray(bleu) && bleu.every((one) => typeof one === "number")) told.push(t("Their BLEU is {ours} in Python, {page} in the page.", { ours: bleu[0].toFixed(1), page: bleu[1].toFixed(1) }));
-  if (engine) told.push(t("The page's model was run by {engine}.", { engine: String(engine) }));
+  if (engine) told.push(t("The page's model was run by {engine}.", { engine: plain(String(engine)) }));
   return told.join(" ");
 }
 

@@ -5,7 +5,8 @@ import { el, select, write } from "../dom.js";
 import { span, text } from "../show/axis.js";
 import { csv } from "../show/csv.js";
 import { bare, figure } from "../show/labels.js";
-import { named } from "../show/panels.js";
+import { named, namePart, nameShort } from "../show/names.js";
+import { named as unit } from "../show/panels.js";
 import { Picture } from "../show/picture.js";
 import { ko } from "../shell/ko/texts.js";
 import { t } from "../shell/language.js";
@@ -64,9 +65,16 @@ class Contributions {
   get #words() { return this.app.trace.sequences.out ?? []; }
 
   get #row() {
-    const first = Math.max(0, this.#words.findIndex((token) => !token.special));
-    const asked = this.app.state.get("contributions.row");
+    const asked = this.app.state.get("contributions.row"), [, word] = this.app.state.get("word").split("out:"), first = word ? Number(word) : this.#leastSure;
     return Math.min(asked === "" ? first : Number(asked) || 0, Math.max(0, this.#words.length - 1));
+  }
+
+  /** The row whose word the model was least sure of, of those that can be told; the first where that is not known. */
+  get #leastSure() {
+    const rows = this.app.trace.predictions?.rows ?? [], told = (/** @type {number} */ row) => this.app.live || this.#carried.some((one) => one.row === row);
+    const usable = this.#words.map((_, row) => row).filter((row) => !this.#words[row].special && told(row));
+    const sure = (/** @type {number} */ row) => rows[row]?.chosen.probability ?? 1;
+    return usable.reduce((least, row) => (sure(row) < sure(least) ? row : least), usable[0] ?? 0);
   }
 
   get #against() { return this.app.state.get("contributions.against"); }
@@ -118,7 +126,7 @@ class Contributions {
     this.names = this.parts.map((part) => partName(part));
     this.most = this.parts.reduce((most, part) => Math.max(most, Math.abs(part.value)), 1e-9);
     this.size = { rows: this.parts.length, columns: 1 };
-    this.axes = { rows: { tokens: this.names.map(named) }, columns: { tokens: [named(t("adds"))] } };
+    this.axes = { rows: { tokens: this.names.map(unit) }, columns: { tokens: [unit(t("adds"))] } };
     this.values = this.parts.map((part) => part.value);
     write(this.summary, this.#conclusion());
     this.#measure();
@@ -191,8 +199,8 @@ class Contributions {
   }
 
   get #sides() {
-    const { word, against } = /** @type {any} */ (this.#found), name = (/** @type {any} */ one) => `“${bare(one.text, 24)}”`;
-    return { word: name(word), against: against && name(against) };
+    const { word, foil } = /** @type {any} */ (this.#found), name = (/** @type {any} */ one) => `“${bare(one.text, 24)}”`;
+    return { word: name(word), against: foil && name(foil) };
   }
 
   /** Opens a head where one sees what it looks at. @param {number} row */
@@ -264,14 +272,11 @@ function gathered(parts) {
   return [...by.values()];
 }
 
-/** A part as a reader calls it. @param {Part} part @param {boolean} [short] */
-function partName({ name, attention, layer, head }, short = false) {
-  if (short && attention) return `${layer} · ${t({ "encoder.self": "encoder", "decoder.self": "self", cross: "cross" }[attention] ?? attention)}${head === undefined ? "" : " " + head}`;
-  if (short && layer !== undefined) return `${layer} · ${t("feed-forward")}`;
-  const of = attention && t({ "encoder.self": "encoder self-attention", "decoder.self": "self-attention", cross: "cross-attention" }[attention] ?? attention);
-  if (of) return head === undefined ? t("layer {layer}, {sublayer}", { layer: layer ?? 0, sublayer: of }) : t("layer {layer}, {sublayer}, head {head}", { layer: layer ?? 0, sublayer: of, head });
-  if (/^feed forward/.test(name)) return t("layer {layer}, {sublayer}", { layer: layer ?? 0, sublayer: t("feed-forward") });
-  return t(name);
+/** A part as a reader calls it; `short`: where there is little room. @param {Part} part @param {boolean} [short] */
+function partName(part, short = false) {
+  const { attention, layer, head } = part;
+  if (!short || layer === undefined) return namePart(part);
+  return `${layer} · ${attention ? nameShort(attention) : named("feed_forward")}${head === undefined ? "" : " " + head}`;
 }
 
 /** @param {number} value */

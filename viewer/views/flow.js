@@ -3,7 +3,7 @@
 import { rollout } from "../analysis/rollout.js";
 import { array } from "../data/islands.js";
 import { largest } from "../data/numbers.js";
-import { matrixCsv } from "../show/csv.js";
+import { csv } from "../show/csv.js";
 import { cellNames } from "../show/grid.js";
 import { details, figure, quoted } from "../show/labels.js";
 import { MatrixPicture } from "../show/matrix.js";
@@ -14,6 +14,7 @@ import { t } from "../shell/language.js";
 
 const KINDS = /** @type {const} */ (["raw", "rollout", "norm"]);
 const NOTES = { raw: "", rollout: "Each row's colours end at its largest value.", norm: "Rows scaled to one." };
+const COLUMNS = { raw: "weight", rollout: "rollout", norm: "norm_weighted" };
 const NAMES = { raw: "Weights", rollout: "Rollout", norm: "Norm-weighted" };
 
 /** @type {import("./view.js").View} */
@@ -126,7 +127,11 @@ class Flow {
 
   get pictures() { return this.drawings.flatMap((drawing, i) => (this.shown[KINDS[i]] ? [{ picture: drawing.picture, title: this.panels[i].named }] : [])); }
 
-  legend() { return this.drawings[0].legend(); }
+  /** A scale for each panel whose colours mean something else. @returns {import("../show/legend.js").Sign[]} */
+  legend() {
+    const signs = this.drawings.flatMap((drawing, i) => (this.shown[KINDS[i]] ? drawing.legend().map((sign) => ({ ...sign, text: sign.ramp ? `${t(NAMES[KINDS[i]])}: ${KINDS[i] === "rollout" ? t("a share of the row's largest") : t("of one")}` : sign.text })) : []));
+    return signs;
+  }
 
   label() { return t("flow through {attention}: {rows} queries by {columns} keys", { attention: this.attention.name, ...this.size }); }
 
@@ -139,7 +144,9 @@ class Flow {
 
   note() {
     const both = this.attention.name === "cross" || (this.attention.name === "decoder.self" && this.app.trace.attentions.has("cross"));
-    return [this.app.extras.flow?.note && t(this.app.extras.flow.note), both && t("A decoder's rollout has two parts, over the target read so far and over the source: together their rows sum to one."),
+    const said = this.app.firstOf(["what_if"]) ? t("Attention is not by itself an explanation: what a head is worth shows when it is switched off, in “{view}”.", { view: t("What if") })
+      : this.app.extras.flow?.note && t(this.app.extras.flow.note);
+    return [said, both && t("A decoder's rollout has two parts, over the target read so far and over the source: together their rows sum to one."),
       this.shown.rollout && this.given && t("Rollouts are within 0.004."), note(this.attention, this.axes.hidden, this.share, this.app.options)].filter(Boolean).join(" ");
   }
 
@@ -151,10 +158,11 @@ class Flow {
     return { caption: t("The largest flows"), columns: [t("query"), t("key"), ...KINDS.filter((kind) => this.shown[kind]).map((kind) => t(NAMES[kind]))], rows };
   }
 
-  /** @param {number} [row] */
+  /** A line for each cell, with the number of each panel. @param {number} [row] */
   csv(row) {
-    const [rows, columns] = [this.axes.rows, this.axes.columns].map((axis) => axis.tokens.map((token) => token.text));
-    return matrixCsv({ rows, columns, values: this.values, corner: this.shown.rollout ? "rollout" : "weight" }, row);
+    const kinds = KINDS.filter((kind) => this.shown[kind]), { rows: L, columns: M } = this.size, [rows, columns] = [this.axes.rows, this.axes.columns].map((axis) => axis.tokens.map((token) => token.text));
+    const wanted = row === undefined ? Array.from({ length: L }, (_, i) => i) : [row];
+    return csv([["query", "key", ...kinds.map((kind) => COLUMNS[kind])], ...wanted.flatMap((i) => Array.from({ length: M }, (_, j) => [rows[i] ?? "", columns[j], ...kinds.map((kind) => this.shown[kind]?.[i * M + j] ?? null)]))]);
   }
 
   close() { for (const drawing of this.drawings) drawing.close(); }

@@ -3,7 +3,8 @@
 import { explained } from "../data/explained.js";
 import { span, text } from "../show/axis.js";
 import { csv } from "../show/csv.js";
-import { bare, figure, label, quoted, SUBLAYERS } from "../show/labels.js";
+import { bare, figure, label, quoted } from "../show/labels.js";
+import { nameStage } from "../show/names.js";
 import { Picture } from "../show/picture.js";
 import { ko } from "../shell/ko/texts.js";
 import { t } from "../shell/language.js";
@@ -65,7 +66,7 @@ class Lens {
     const { stages, cells, sequence } = this.#lens;
     const written = this.app.trace.sequences[sequence] ?? [];
     this.tokens = cells[0].map((cell, row) => written[row] ?? named(cells[cells.length - 1][row].top[0].text));
-    this.stages = stages.map(stageName);
+    this.stages = stages.map(nameStage);
     this.size = { rows: stages.length, columns: this.tokens.length };
     this.axes = { rows: { tokens: this.stages.map(named) }, columns: { tokens: this.tokens } };
     this.values = cells.flat().map((cell) => cell.top[0].probability);
@@ -209,11 +210,4 @@ class Lens {
     this.picture.close();
     this.app.tip.hide();
   }
-}
-
-/** A stage as a reader calls it. @param {string} stage */
-function stageName(stage) {
-  const [, layer, sublayer] = /^layer (\d+) (\w+)$/.exec(stage) ?? [];
-  if (!sublayer) return stage === "embedding" ? t("embedding") : stage;
-  return t("layer {layer}, {sublayer}", { layer, sublayer: t(SUBLAYERS[sublayer] ?? sublayer) });
 }

@@ -7,7 +7,7 @@ import { csv } from "../show/csv.js";
 import { heatmap } from "../show/heatmap.js";
 import { figure } from "../show/labels.js";
 import { Picture } from "../show/picture.js";
-import { NAMES } from "../shell/controls.js";
+import { nameShort } from "../show/names.js";
 import { t } from "../shell/language.js";
 import { MEANINGS, STATISTICS } from "../shell/statistics.js";
 
@@ -104,7 +104,7 @@ class Model {
     this.titles = [];
     let y = 0, row = 0;
     for (const attention of this.attentions) {
-      this.titles.push({ name: t(NAMES[attention.name] ?? attention.name), y: y + 10 });
+      this.titles.push({ name: nameShort(attention.name), y: y + 10 });
       y += sorted ? 28 : 44;
       const width = sorted ? across : attention.numHeads, list = this.#sorted(attention);
       list.forEach((one, i) => /** @type {Item[]} */ (this.items).push({
@@ -202,7 +202,7 @@ class Model {
   #point(x, y, event) {
     const item = event && this.#at(x, y);
     this.app.hover(item ? { row: item.row, column: item.column } : null);
-    if (item && event) this.app.tip.show(event, [t("layer {layer}, head {head}", { layer: item.layer, head: item.head }), t(NAMES[item.attention.name] ?? item.attention.name)]);
+    if (item && event) this.app.tip.show(event, [t("layer {layer}, head {head}", { layer: item.layer, head: item.head }), nameShort(item.attention.name)]);
     else this.app.tip.hide();
   }
 
@@ -233,7 +233,7 @@ class Model {
     const item = this.#item(row, column);
     if (!item) return null;
     const figures = this.#figures(item), name = t("layer {layer}, head {head}", { layer: item.layer, head: item.head });
-    return { names: [t(NAMES[item.attention.name] ?? item.attention.name), name], figures, text: `${item.attention.name}, ${name}, ${figures.map((pair) => pair.join(" ")).join(", ")}` };
+    return { names: [nameShort(item.attention.name), name], figures, text: `${item.attention.name}, ${name}, ${figures.map((pair) => pair.join(" ")).join(", ")}` };
   }
 
   get #ordered() { return t("in order of {order}", { order: ORDERS[this.#order] ? t(ORDERS[this.#order]) : this.#order }); }
@@ -270,7 +270,7 @@ class Model {
     const items = /** @type {Item[]} */ (this.items);
     return {
       caption: `${t("Heads")}, ${this.#ordered}`, columns: [t("attention"), t("layer"), t("head"), ...this.#figures(items[0]).map(([name]) => name)],
-      rows: items.map((item) => [t(NAMES[item.attention.name] ?? item.attention.name), String(item.layer), String(item.head), ...this.#figures(item).map(([, value]) => value)]),
+      rows: items.map((item) => [nameShort(item.attention.name), String(item.layer), String(item.head), ...this.#figures(item).map(([, value]) => value)]),
     };
   }
 

@@ -254,7 +254,7 @@ class Neuron {
     const dimension = cell && this.#dimension(x + this.picture.seen.x);
     if (dimension === null || dimension === undefined || !cell || !event) return this.app.tip.hide();
     const { width } = this.attention, q = this.q[cell.row * width + dimension], k = this.k[cell.column * width + dimension];
-    this.app.tip.show(event, [t("dimension {dimension}", { dimension }), `q ${figure(q, 3)} × k ${figure(k, 3)}${this.attention.divided ? ` / √${width}` : ""} = ${figure(this.products[cell.column * width + dimension], 3)}`]);
+    this.app.tip.show(event, [t("dimension {dimension}", { dimension }), `q ${figure(q, 3)} × k ${figure(k, 3)}${this.attention.divided ? ` / ${figure(Math.sqrt(width), 2)}` : ""} = ${figure(this.products[cell.column * width + dimension], 3)}`]);
   }
 
   /** @param {number} x */

@@ -3,6 +3,7 @@
 import { button, el, write } from "../dom.js";
 import { plain } from "../show/labels.js";
 import { t } from "../shell/language.js";
+import { aligning } from "../shell/opening.js";
 import { bars } from "../writing/bars.js";
 import { following, ofClasses, ofHeads, ofMost, ofOcclusion, ofSureness } from "../writing/findings.js";
 import { sketch, thumbnails } from "../writing/glance.js";
@@ -30,6 +31,8 @@ class Overview {
   constructor(app, stage) {
     this.app = app;
     this.controller = new AbortController();
+    /** How many rows later than a word stands the one by which the head that aligns looks at it. */
+    this.later = 0;
     const { sequences, classes } = (this.trace = app.trace);
     /** @type {import("../data/trace.js").Token[]} the sequence that was read: of a decoder alone what it went on from */
     this.read = sequences.src ?? sequences.tgt ?? [];
@@ -73,7 +76,7 @@ class Overview {
     const attention = this.trace.attentions.get(best.attention), weights = (await attention.load(best.layer)).weights(best.head), M = attention.columns.length;
     this.parts?.forEach((part, i) => {
       let sum = 0;
-      for (const query of word.pieces) for (const key of part.pieces) sum += weights[query.place * M + key.place] / word.pieces.length;
+      for (const query of word.pieces) for (const key of part.pieces) sum += weights[Math.min(query.place + this.later, attention.rows.length - 1) * M + key.place] / word.pieces.length;
       marks[i]?.style.setProperty("--seen", String(Math.min(1, sum)));
     });
   }
@@ -99,8 +102,10 @@ class Overview {
     const all = await this.pictures.ready;
     if (this.controller.signal.aborted) return;
     const cross = all.filter((one) => one.attention === "cross");
-    this.best = following(cross.length ? cross : all);
-    const heads = ofHeads(all);
+    const known = aligning(trace.model), kept = known && cross.find((one) => one.layer === known.layer && one.head === known.head);
+    this.best = kept || following(cross.length ? cross : all);
+    this.later = kept && known?.reads ? 1 : 0;
+    const heads = ofHeads(all, kept);
     this.#tell([sure, heads, null]);
     let mattered = null;
     if (app.live?.about && this.read.length && asked(app)) {

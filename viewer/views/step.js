@@ -5,7 +5,8 @@ import { given } from "../data/given.js";
 import { largest } from "../data/numbers.js";
 import { button, el, tick, write } from "../dom.js";
 import { heatmap } from "../show/heatmap.js";
-import { bare, label, SUBLAYERS } from "../show/labels.js";
+import { bare, label } from "../show/labels.js";
+import { named } from "../show/names.js";
 import { ko } from "../shell/ko/steps.js";
 import { t } from "../shell/language.js";
 import { TOP_WORDS } from "../steps/around.js";
@@ -242,7 +243,7 @@ class Walk {
 function whereIs({ stack, layer, sublayer, kind }) {
   const of = stack === "encoder" ? t("Encoder") : t("Decoder");
   if (layer === null) return sublayer === "embedding" ? t("{stack}, before its layers", { stack: of }) : kind === "memory" ? of : t("{stack}, behind its layers", { stack: of });
-  const name = sublayer === "self_attn" && stack === "decoder" ? t("masked self-attention") : t(SUBLAYERS[sublayer] ?? sublayer);
+  const name = sublayer === "self_attn" && stack === "decoder" ? t("masked self-attention") : named(sublayer);
   return t("{stack}, layer {layer}: {sublayer}", { stack: of, layer, sublayer: name });
 }
 

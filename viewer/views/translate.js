@@ -5,7 +5,8 @@ import { Box, languageOf } from "../writing/box.js";
 import { Classes } from "../writing/classes.js";
 import { Continuing } from "../writing/continuing.js";
 import { legend, Output } from "../writing/output.js";
-import { follow, MOST_CHARACTERS, MOST_LINES, session } from "../writing/session.js";
+import { laidSentences } from "../writing/sentence_picture.js";
+import { chosenIn, follow, MOST_CHARACTERS, MOST_LINES, session } from "../writing/session.js";
 import { changes, leastSure, percent, sureness } from "../writing/words.js";
 import { button, el, select, tick, write } from "../dom.js";
 import { plain, shorten } from "../show/labels.js";
@@ -17,6 +18,15 @@ import { whenOpen } from "../writing/opening.js";
 
 /** What the view is called, by what the model does. @type {Record<string, string>} */
 const TITLES = { translate: "Translate", classify: "Classify", generate: "Write on", encode: "Write" };
+
+/**
+ * What the model of a page does; until it can be asked, as far as the page says.
+ * @param {any} app
+ * @returns {string}
+ */
+function taskOf({ live, extras, traces: [{ model, classes }] }) {
+  return live?.about?.task ?? extras.task ?? (model.family === "decoder" ? "generate" : model.family === "encoder" ? (classes ? "classify" : "encode") : "translate");
+}
 
 /** @type {import("./view.js").View} */
 export const translate = {
@@ -30,9 +40,9 @@ export const translate = {
     app.controls.head();
     follow(app);
   }, () => {}),
-  titled: (app) => TITLES[app.live?.about?.task] ?? TITLES.translate,
+  titled: (app) => TITLES[taskOf(app)] ?? TITLES.translate,
   open: (app, stage) => whenOpen(app, stage, () => {
-    const { task } = /** @type {import("../live/client.js").Live} */ (app.live).about;
+    const { task } = /** @type {import("../live/requests.js").Requests} */ (app.live).about;
     return task === "translate" ? new Translate(app, stage) : task === "generate" ? new Continuing(app, stage) : new Classes(app, stage);
   }, true),
 };
@@ -44,6 +54,8 @@ const LONG = 600;
 const partsOf = (text) => text.split(/\s+/).filter(Boolean);
 
 class Translate {
+  keys = [["← → ↑ ↓", "from word to word of what is written"], ["Enter", "what the model could have written instead of a word"]];
+
   size = { rows: 0, columns: 0 };
   /** How the search was when its choices were shown. */
   searched = "";
@@ -63,25 +75,29 @@ class Translate {
     this.session = session(app);
     const { about } = this.session.live, { source, target } = languageOf(about);
     this.alternatives = new Alternatives(app);
-    this.output = new Output(app, t("the translation"), { press: (line, word, element) => this.#ask(line, word, element) });
+    this.output = new Output(app, t("the translation"), {
+      press: (line, word, element) => this.#ask(line, word, element), mark: (word, line) => (chosenIn(this.session.lines[line], word) ? "chosen" : ""),
+    });
     if (target.code) this.output.root.lang = target.code;
     this.box = new Box(this.session, { label: source.name ? t("Text in {language}", { language: source.name }) : t("Text"), lang: source.code, most: MOST_CHARACTERS });
     this.sure = el("p", { class: "sure" });
+    this.undo = button(t("As the model would"), () => this.#undo(), { hidden: true, title: t("lets go of the words that you chose") });
     this.progress = el("span", { class: "progress", "aria-hidden": "true" });
     this.done = el("span", { class: "faint" });
     this.halt = button(t("Stop"), () => this.session.stop(), { class: "quiet clear", hidden: true });
     this.cut = el("p", { class: "faint", hidden: true }, t("Only the first {count} lines are translated.", { count: MOST_LINES }));
-    this.heading = el("h2", {}, t("Other translations"));
+    this.heading = el("h2", {}, t("Translations found"));
+    this.ranking = el("p", { class: "faint" });
     const tools = el("div", { class: "row" }, button(t("Copy"), () => copy(app, this.session.written, t("the translation"))),
       button(t("Save as text"), () => download(new Blob([this.session.written + "\n"], { type: "text/plain;charset=utf-8" }), "translation.txt")), this.#numbers(), el("span", { class: "push" }), legend());
     this.best = el("ol", { class: "best" });
     this.single = el("p", { class: "faint" }, t("With a beam of 2 or more the search comes to several."));
     this.searching = el("div", { class: "row" });
-    this.others = el("section", { class: "others" }, el("div", { class: "row" }, this.heading, el("span", { class: "push" }), this.searching), this.best, this.single);
+    this.others = el("section", { class: "others" }, el("div", { class: "row" }, this.heading, el("span", { class: "push" }), this.searching), this.best, this.ranking, this.single);
     this.frame = el("div", { class: "writing" },
       el("section", { class: "side" }, el("h2", {}, source.name || t("Text"), this.box.clear), this.box.root, this.cut),
-      el("section", { class: "side" }, el("h2", {}, target.name || t("Translation"), this.progress, this.done, this.halt), el("div", { class: "paper" }, this.output.root, this.sure), tools, this.alternatives.root));
-    stage.append(this.frame, this.others);
+      el("section", { class: "side" }, el("h2", {}, target.name || t("Translation"), this.progress, this.done, this.halt), el("div", { class: "paper" }, this.output.root, el("div", { class: "row" }, this.sure, el("span", { class: "push" }), this.undo)), tools, this.alternatives.root));
+    stage.append(this.frame, this.others, ...(this.session.live.tools ? [this.session.live.tools()] : []));
     this.changed = () => this.#soon();
     this.session.listeners.add(this.changed);
     if (!this.session.lines.length) this.session.again();
@@ -112,6 +128,9 @@ class Translate {
     const asked = JSON.stringify(this.session.options);
     if (asked !== this.searched) this.searching.replaceChildren(...this.#search());
     this.searched = asked;
+    const penalty = this.session.options.lengthPenalty ?? 1;
+    write(this.ranking, penalty === 1 ? t("Ranked by the probability a token, the first figure, so that short ones have no advantage; the second is that of the whole.")
+      : t("Ranked by log-probability / length^{penalty}, the first figure as a probability; the second is that of the whole.", { penalty }));
     this.#paint();
   }
 
@@ -131,6 +150,8 @@ class Translate {
       this.#others();
     }
     this.sure.classList.toggle("stale", busy);
+    this.others.classList.toggle("stale", busy);
+    this.undo.hidden = !lines.some((line) => line.prefix.length);
     // Somebody who types wants to type: the sentence is said once it has stood for a while.
     clearTimeout(this.saying);
     if (!busy && lines.some((line) => line.words.length)) this.saying = setTimeout(() => this.#say(), 900);
@@ -154,32 +175,39 @@ class Translate {
 
   /** One sentence on how sure the model was. */
   #told() {
-    const done = this.session.lines.filter((line) => line.result?.probabilities?.length), all = done.flatMap((line) => line.words), least = leastSure(all);
+    // The model is not asked to account for words that a person chose.
+    const done = this.session.lines.filter((line) => line.result?.probabilities?.length), all = done.flatMap((line) => line.words.filter((word) => !chosenIn(line, word))), least = leastSure(all);
     if (!least || least.probability === null) return this.session.text.trim() ? "" : t("The translation appears here, word by word, as you write.");
-    const chosen = done.some((line) => line.prefix.length) ? t("From the word that you chose on, the model went on by itself.") + " " : "";
-    const token = percent(sureness(done.flatMap((line) => line.result.probabilities)).token);
+    const chosen = done.some((line) => line.own.length) ? t("From the word that you chose on, the model went on by itself.") + " " : "";
+    const token = percent(sureness(done.flatMap((line) => line.result.probabilities.filter((/** @type {number} */ _, /** @type {number} */ place) => !line.own.includes(place)))).token);
     const hint = " " + t("Click a word to choose another.");
     if (least.probability >= 0.9) return chosen + t("The model was sure of every word: {least} for the least sure of them.", { least: percent(least.probability) }) + hint;
     return chosen + t("Least sure of “{word}”: {chance}. On average {token} a token.", { word: plain(least.text), chance: percent(least.probability), token }) + hint;
   }
 
-  /** The other translations that the search came to, of the line that one is at. */
+  /** Writes anew, without anything that a person chose. */
+  #undo() {
+    for (const line of this.session.lines) if (line.prefix.length) Object.assign(line, { prefix: [], own: [] });
+    this.session.again();
+  }
+
+  /** All translations that the search came to, of the line that one is at: the first is the one above. */
   #others() {
-    const { line } = this.session, others = line?.result?.alternatives?.slice(1) ?? [];
+    const { line } = this.session, all = line?.result?.alternatives ?? [];
     const { lines } = this.session, several = line && lines.filter((one) => one.text.trim()).length > 1;
-    write(this.heading, several ? t("Other translations of line {n}: “{text}”", { n: lines.indexOf(line) + 1, text: shorten(plain(line.text.trim()), 60) }) : t("Other translations"));
-    this.best.hidden = this.session.options.nBest < 2;
+    write(this.heading, several ? t("Translations of line {n}: “{text}”", { n: lines.indexOf(line) + 1, text: shorten(plain(line.text.trim()), 60) }) : t("Translations found"));
+    this.best.hidden = this.ranking.hidden = this.session.options.nBest < 2;
     this.single.hidden = !this.best.hidden;
     if (this.shownOf === line?.result) return;
     this.shownOf = line?.result;
     const best = partsOf(line?.result?.text ?? "");
-    this.best.replaceChildren(...others.slice(0, 8).map((/** @type {any} */ other) => {
-      const parts = partsOf(other.text), { after } = changes(best, parts);
+    this.best.replaceChildren(...all.slice(0, 8).map((/** @type {any} */ one, /** @type {number} */ place) => {
+      const parts = partsOf(one.text), { after } = changes(best, parts);
       const text = parts.flatMap((part, i) => [write(el(after[i] ? "mark" : "span"), plain(part)), " "]);
       // Of a line of several sentences the search says which words are others, not where each sentence of them ends.
-      const choose = line.result.parts?.length > 1 ? el("div", { class: "other" })
-        : button("", () => this.session.choose(line, [other.ids]), { class: "other", title: t("take this one") });
-      choose.append(el("span", { dir: "auto" }, ...text), write(el("span", { class: "chance" }), percent(Math.exp(other.score))));
+      const choose = !place || line.result.parts?.length > 1 ? el("div", { class: "other", "aria-current": place ? null : "true" })
+        : button("", () => this.session.choose(line, [one.ids]), { class: "other", title: t("take this one") });
+      choose.append(el("span", { dir: "auto" }, ...text), write(el("span", { class: "chance" }), t("{rank} a token", { rank: percent(Math.exp(one.rank)) })), write(el("span", { class: "chance" }), percent(Math.exp(one.score))));
       return el("li", {}, choose);
     }));
   }
@@ -190,11 +218,14 @@ class Translate {
     this.session.point(number);
     if (!line.result || !word?.pieces.length) return;
     this.alternatives.open({
-      line, word, beside, choose: (prefix) => this.session.choose(line, prefix), closed: () => this.#soon(),
+      line, word, beside, choose: (prefix, at) => this.session.choose(line, prefix, at), closed: () => this.#soon(),
     });
   }
 
-  note() { return t("This model runs in the page itself: nothing that you write leaves it. It knows what it was trained on, and will be wrong elsewhere: see “What it is”."); }
+  /** What was written, shaded, as a picture. */
+  laid() { return laidSentences(this.app.colours, document.title, this.session.lines.filter((line) => line.words.length)); }
+
+  note() { return this.session.live.about.served ? t("The server's model knows what it was trained on, and will be wrong elsewhere: see “What it is”.") : t("This model runs in the page itself: nothing that you write leaves it. It knows what it was trained on, and will be wrong elsewhere: see “What it is”."); }
 
   close() {
     cancelAnimationFrame(this.frameAsked ?? 0);

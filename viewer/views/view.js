@@ -4,6 +4,7 @@
  * @typedef {Object} View
  * @property {string} name as Python and the address spell it
  * @property {string} title
+ * @property {string} [group] the group of its tab, if `shell/tabs.js` does not name the view; by default "Look"
  * @property {Record<string, string>} [korean] its texts in Korean, by the English ones
  * @property {(attention: import("../data/attention.js").Attention) => boolean} [shows] which attentions it can show; by default those with weights
  * @property {(app: import("../shell/app.js").App) => string} [variant] what of the state makes it open anew, since its controls differ

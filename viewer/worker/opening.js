@@ -8,7 +8,7 @@ import { openTokenizers } from "../text/tokenizers.js";
 /** What `pellucid.json` may leave out of `decode`, as config/decode.py has it. */
 const DECODE = {
   beam_size: 5, length_penalty: 1, n_best: 1, max_length: null, max_source_length: 256, segment: "auto", source_prefix: [],
-  source_end: true, source_suffix: [], target_prefix: [], suppress: [],
+  add_source_eos: true, source_suffix: [], target_prefix: [], suppress_tokens: [], banned: [], end_ids: [], min_length: 0, no_repeat_ngram_size: 0,
 };
 
 /** @typedef {import("../data/packed.js").Packed} Packed */

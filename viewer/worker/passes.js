@@ -41,7 +41,7 @@ export async function sequencesOf(opened, text, ids, asked) {
   if (config.num_encoder_layers === 0) {
     const whole = [...started(opened, text), ...(ids ?? [])];
     checkLength(whole, config, "text");
-    const ended = opened.decode.source_end && opened.decode.source_prefix.length > 0;
+    const ended = opened.decode.add_source_eos && opened.decode.source_prefix.length > 0;
     return { src: [], tgt: whole, out: [...whole.slice(1), ended ? config.eos_id : -1], segments: null };
   }
   const src = wholeSource(opened, tokenizers.source.encode(text));

@@ -28,7 +28,8 @@ const OF_IDS = {
   },
   /** What greedy search adds to `tgt`, at most `most` tokens, without the end token; `suppressed` ids are never written. */
   greedy: async ({ model, config, decode }, [src, tgt, suppressed, most]) => {
-    const given = { ...decode, beam_size: 1, n_best: 1, max_length: most, suppress: suppressed, target_prefix: src.length ? tgt.slice(1) : [] };
+    const plain = { ...decode, banned: [], end_ids: [], min_length: 0, no_repeat_ngram_size: 0, suppress_tokens: suppressed };
+    const given = { ...plain, beam_size: 1, n_best: 1, max_length: most, target_prefix: src.length ? tgt.slice(1) : [] };
     const steps = new Steps(model, src.length ? src : tgt, given);
     return (await search(steps, given)).hypotheses[0].ids;
   },

@@ -56,7 +56,7 @@ export function samplingOf(asked) {
  * @param {number[]} ids
  */
 export function wholeSource({ decode, config }, ids) {
-  return [...decode.source_prefix, ...ids, ...(decode.source_end ? [config.eos_id] : []), ...decode.source_suffix];
+  return [...decode.source_prefix, ...ids, ...(decode.add_source_eos ? [config.eos_id] : []), ...decode.source_suffix];
 }
 
 /**
@@ -98,7 +98,9 @@ export async function translate(opened, line, asked, { onWord, pause }) {
   }
   const ranks = found.map((hypotheses) => hypotheses.map((one) => rank(one.score, one.length, decode.length_penalty)));
   const ways = pieces.length ? rankedTogether(ranks, Math.max(...found.map((one) => one.length))) : [[]];
-  const alternatives = ways.map((way) => translation(opened, segments, way.map((choice, place) => found[place][choice])));
+  const alternatives = ways.map((way) => ({
+    ...translation(opened, segments, way.map((choice, place) => found[place][choice])), rank: way.reduce((sum, choice, place) => sum + ranks[place][choice], 0) / (way.length || 1),
+  }));
   const best = ways[0].map((choice, place) => found[place][choice]);
   const parts = pieces.map((ids, place) => ({ ...part(opened, ids, best[place], asked), margin: margins[place] }));
   return {
@@ -146,7 +148,7 @@ function translation({ tokenizers }, segments, chosen) {
   const texts = segments.filter(() => left.length).map((segment) => {
     used.push(segment);
     const texts = segment.pieces.map(() => left.shift()).filter(Boolean).map((/** @type {any} */ one) => inOneLine(target.decode(one.ids)));
-    return joined(texts, texts.map(() => ({ source: segment.source, pieces: [], behind: " " })));
+    return joined(texts, texts.map(() => ({ source: segment.source, pieces: [], behind: " ", before: "" })));
   });
   const ids = chosen.flatMap((one) => one.ids);
   return {

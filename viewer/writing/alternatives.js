@@ -11,7 +11,7 @@ import { spelled } from "./output.js";
  * @property {import("./session.js").Line} line
  * @property {import("./words.js").Word} word
  * @property {HTMLElement} beside the word's element
- * @property {(prefix: number[][]) => void} choose
+ * @property {(prefix: number[][], place: number) => void} choose
  * @property {() => void} closed
  */
 
@@ -58,17 +58,17 @@ export class Alternatives {
     this.pieces.hidden = !chips.length;
     const written = line.result.labels[piece.place].id, beginning = (/** @type {number} */ id) => prefixes(line.result, piece.place, id);
     this.controller?.abort();
-    const items = (top?.ids ?? []).map((/** @type {number} */ id, /** @type {number} */ i) => this.#option(id, i, top, id === written, beginning(id)));
+    const items = (top?.ids ?? []).map((/** @type {number} */ id, /** @type {number} */ i) => this.#option(id, i, top, id === written, beginning(id), piece.place));
     this.list.replaceChildren(...(items.length ? items : [el("li", { role: "option", "aria-selected": "false", "aria-disabled": "true", tabindex: -1 }, t("none is known"))]));
     this.#preview(line, piece.place, top, written);
   }
 
-  /** @param {number} id @param {number} i @param {any} top @param {boolean} chosen @param {number[][]} prefix */
-  #option(id, i, top, chosen, prefix) {
+  /** @param {number} id @param {number} i @param {any} top @param {boolean} chosen @param {number[][]} prefix @param {number} place */
+  #option(id, i, top, chosen, prefix, place) {
     const end = id === this.live.about.model.eos_id, text = end ? t("the end of the sentence") : shorten(plain(spelled(top.tokens[i])), 32);
     const bar = el("i", { "aria-hidden": "true" });
     bar.style.width = `${Math.max(1, 100 * top.probabilities[i])}%`;
-    const option = el("li", { role: "option", tabindex: -1, "aria-selected": String(chosen), onclick: () => this.#choose(prefix) },
+    const option = el("li", { role: "option", tabindex: -1, "aria-selected": String(chosen), onclick: () => this.#choose(prefix, place) },
       write(el("bdi", { class: end ? "name faint" : "name" }), text), el("span", { class: "chance" }, percent(top.probabilities[i])), el("span", { class: "gauge", "aria-hidden": "true" }, bar),
       el("span", { class: "follows", dir: "auto" }));
     return option;
@@ -101,11 +101,11 @@ export class Alternatives {
   /** @returns {HTMLElement[]} */
   #options() { return [...this.list.querySelectorAll("[role=option]")]; }
 
-  /** @param {number[][]} prefix */
-  #choose(prefix) {
+  /** @param {number[][]} prefix @param {number} place */
+  #choose(prefix, place) {
     const { asked } = this;
     this.close(true);
-    asked?.choose(prefix);
+    asked?.choose(prefix, place);
   }
 
   /** Below the word, and within the window. */

@@ -11,7 +11,7 @@ import { parted } from "./markdown.js";
  */
 export function languageOf(about) {
   const said = parted(String(about.card ?? "")).front.find(([name]) => name === "language")?.[1] ?? "";
-  const [source, target] = said.split(", ").map((code) => ({ code: languageName(code) ? code : null, name: languageName(code) }));
+  const [source, target] = (about.served ?? said.split(", ")).map((/** @type {string} */ code) => ({ code: languageName(code) ? code : null, name: languageName(code) }));
   // The header names the page by the pair.
   if (about.task === "translate" && source?.code && target?.code) about.pair = [source.code, target.code];
   return about.task === "translate" ? { source: source ?? NONE, target: target ?? NONE } : { source: source ?? NONE, target: source ?? NONE };

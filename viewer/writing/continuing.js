@@ -7,7 +7,7 @@ import { t } from "../shell/language.js";
 import { Alternatives } from "./alternatives.js";
 import { Box, languageOf } from "./box.js";
 import { legend, Output } from "./output.js";
-import { add, follow, remember } from "./session.js";
+import { add, chosenIn, follow, remember } from "./session.js";
 import { Typing } from "./typing.js";
 import { leastSure, percent, words } from "./words.js";
 
@@ -31,9 +31,11 @@ export class Continuing extends Typing {
   constructor(app, stage) {
     super(app);
     /** @type {import("./session.js").Line} what the model wrote */
-    this.line = { text: "", state: "empty", words: [], result: null, failure: "", prefix: [] };
+    this.line = { text: "", state: "empty", words: [], result: null, failure: "", prefix: [], own: [] };
     this.alternatives = new Alternatives(this.#previewing());
-    this.output = new Output(app, t("how the model goes on"), { press: (_, place, element) => this.#ask(place, element) });
+    this.output = new Output(app, t("how the model goes on"), {
+      press: (_, place, element) => this.#ask(place, element), mark: (word) => (chosenIn(this.line, word) ? "chosen" : ""),
+    });
     this.box = new Box(this, { label: t("How it begins"), lang: languageOf(this.live.about).source.code, placeholder: t("Write how it begins.") });
     this.go = button(t("Go on writing"), () => this.goOn(), { class: "main" });
     this.halt = button(t("Stop"), () => this.stop());
@@ -94,16 +96,16 @@ export class Continuing extends Typing {
     return { temperature: this.#number("temperature", 0.8), topK: this.#number("topk", 0), topP: this.#number("topp", 1), maxNewTokens: this.#number("length", 40), seed: this.#number("seed", 0), top: 6 };
   }
 
-  /** Goes on from the box's text, or from tokens that a person has chosen. @param {number[]} [prefix] */
-  goOn(prefix = []) {
-    this.settled = this.#goOn(prefix);
+  /** Goes on from the box's text, or from tokens that a person has chosen. @param {number[]} [prefix] @param {number[]} [own] the places at which a person chose */
+  goOn(prefix = [], own = /** @type {number[]} */ ([])) {
+    this.settled = this.#goOn(prefix, own);
     return this.settled;
   }
 
-  /** @param {number[]} prefix */
-  async #goOn(prefix) {
+  /** @param {number[]} prefix @param {number[]} own */
+  async #goOn(prefix, own) {
     const signal = this.begin();
-    const line = (this.line = { text: this.text, state: /** @type {any} */ ("working"), words: /** @type {any[]} */ ([]), result: /** @type {any} */ (null), failure: "", prefix: [prefix] });
+    const line = (this.line = { text: this.text, state: /** @type {any} */ ("working"), words: /** @type {any[]} */ ([]), result: /** @type {any} */ (null), failure: "", prefix: [prefix], own });
     this.#paint();
     let before = "";
     const onWord = (/** @type {any} */ word) => {
@@ -129,7 +131,7 @@ export class Continuing extends Typing {
   #written() { return this.line.words.map((word) => word.before + word.text).join(""); }
 
   #paint() {
-    const { line } = this, busy = line.state === "working", least = leastSure(line.words);
+    const { line } = this, busy = line.state === "working", least = leastSure(line.words.filter((word) => !chosenIn(line, word)));
     this.output.show(line.state === "empty" ? [] : [{ words: line.words, before: line.text, failure: line.failure }]);
     this.output.root.setAttribute("aria-busy", String(busy));
     this.halt.disabled = !busy;
@@ -144,7 +146,7 @@ export class Continuing extends Typing {
   /** @param {number} place @param {HTMLElement} beside */
   #ask(place, beside) {
     const { line } = this, word = line.words[place];
-    if (line.result && word?.pieces.length) this.alternatives.open({ line, word, beside, choose: ([prefix]) => this.goOn(prefix), closed: () => this.#paint() });
+    if (line.result && word?.pieces.length) this.alternatives.open({ line, word, beside, choose: ([prefix], at) => this.goOn(prefix, [...line.own.filter((one) => one < at), at]), closed: () => this.#paint() });
   }
 
   draw() { this.output.root.classList.toggle("numbered", this.app.state.flag("numbers")); }

@@ -1,7 +1,7 @@
 // What one sees of a sentence, told in sentences: how sure the model was, which head is worth a look, what mattered.
 
 import { plain } from "../show/labels.js";
-import { leastSure, percent, times } from "./words.js";
+import { leastSure, percent, percents, times } from "./words.js";
 
 /** @typedef {import("./words.js").Word} Word */
 
@@ -24,14 +24,15 @@ export function ofSureness(written, searched = false) {
   if (!least || least.probability === null) return null;
   if (least.probability >= 0.9) return { text: "The model was sure of every word: {least} for the least sure of them.", values: { least: percent(least.probability) }, views: ["lens", "translate", "beam"] };
   const unsure = least.pieces.reduce((/** @type {any} */ found, piece) => (found === null || (piece.probability ?? 1) < (found.probability ?? 1) ? piece : found), null);
-  const other = unsure?.top?.ids.findIndex((/** @type {number} */ _, /** @type {number} */ i) => unsure.top.tokens[i].replace(/^[▁Ġ]/, "") !== unsure.text.trim()) ?? -1;
-  const values = { word: plain(least.text), chance: percent(least.probability) };
-  if (least.pieces.length > 1 || other < 0) return { text: "The model was least sure of “{word}”: {chance}.", values, views: ["lens", "translate", "beam"] };
-  const all = { ...values, other: plain(unsure.top.tokens[other].replace(/^[▁Ġ]/, "")), second: percent(unsure.top.probabilities[other]) };
-  const views = ["lens", "translate", "beam"], likelier = unsure.top.probabilities[other] > least.probability;
-  if (likelier && searched) return { text: "The model was least sure of “{word}”: {chance}. At that place “{other}” was likelier: {second}. The search took what made the better whole.", values: all, views };
-  if (likelier) return { text: "The model was least sure of “{word}”: {chance}. At that place “{other}” was likelier: {second}.", values: all, views };
-  return { text: "The model was least sure of “{word}”: {chance}. It might have written “{other}”: {second}.", values: all, views };
+  const spelled = (/** @type {number} */ place) => unsure.top.tokens[place].replace(/^[▁Ġ]/, "").trim();
+  const other = unsure?.top?.ids.findIndex((/** @type {number} */ id, /** @type {number} */ place) => id !== unsure.id && spelled(place) !== unsure.text.trim()) ?? -1;
+  const views = ["lens", "translate", "beam"], state = { word: `out:${unsure?.place ?? 0}` };
+  if (least.pieces.length > 1 || other < 0) return { text: "The model was least sure of “{word}”: {chance}.", values: { word: plain(least.text), chance: percent(least.probability) }, views, state };
+  const [chance, second] = percents(least.probability, unsure.top.probabilities[other]), likelier = unsure.top.probabilities[other] > least.probability;
+  const values = { word: plain(least.text), chance, second, other: plain(spelled(other)) };
+  if (likelier && searched) return { text: "The model was least sure of “{word}”: {chance}. At that place “{other}” was likelier: {second}. The search took what made the better whole.", values, views, state };
+  if (likelier) return { text: "The model was least sure of “{word}”: {chance}. At that place “{other}” was likelier: {second}.", values, views, state };
+  return { text: "The model was least sure of “{word}”: {chance}. It might have written “{other}”: {second}.", values, views, state };
 }
 
 /**
@@ -57,13 +58,15 @@ export const following = (all) => all.reduce((/** @type {Look | null} */ best, o
 /**
  * What the attentions show, in a sentence: the head that aligns, or those that look one back, or those that rest.
  * @param {Look[]} all
+ * @param {Look | null} [kept] the head that aligns, where held-out text has shown which one does
  * @returns {Finding | null}
  */
-export function ofHeads(all) {
+export function ofHeads(all, kept = null) {
   const cross = all.filter((one) => one.attention === "cross"), self = all.filter((one) => one.attention !== "cross" && !one.attention.startsWith("search"));
-  const aligning = following(cross);
+  const aligning = kept ?? following(cross);
   if (aligning) {
     const values = { layer: aligning.layer, head: aligning.head, share: percent(aligning.sharp) }, state = { attention: "cross", layer: aligning.layer, head: aligning.head, heads: String(aligning.head) };
+    if (kept) return { text: "Layer {layer}, head {head} of the cross-attention aligns the words, as held-out text has shown: here {share} of it goes to one word read for each word written, on average.", values, views: ["alignment", "matrix", "heads"], state };
     if (aligning.aligned) return { text: "Layer {layer}, head {head} of the cross-attention follows the words best: for each word written, {share} of it goes to one word read, on average.", values, views: ["alignment", "matrix", "heads"], state };
     return { text: "Layer {layer}, head {head} is the sharpest of the cross-attention: for each word written, {share} of it goes to one word read, on average.", values, views: ["matrix", "heads"], state };
   }

@@ -4,7 +4,7 @@ import { looks } from "../data/looks.js";
 import { SIDE, thumbnailOf } from "../data/pooled.js";
 import { el, write } from "../dom.js";
 import { heatmap } from "../show/heatmap.js";
-import { NAMES } from "../shell/controls.js";
+import { nameShort } from "../show/names.js";
 import { spoken, t } from "../shell/language.js";
 
 /** Larger matrices are not drawn here; the views of single heads do that. */
@@ -53,7 +53,7 @@ export function thumbnails(app, open, signal) {
       if (attention.name.startsWith("search.") || !(attention.hasWeights || attention.description.thumbnails)) continue;
       const body = el("tbody");
       const head = el("tr", {}, el("td"), ...Array.from({ length: attention.numHeads }, (_, h) => el("th", { scope: "col" }, String(h))));
-      root.append(el("div", { class: "sheet" }, el("table", {}, write(el("caption"), t(NAMES[attention.name] ?? attention.name)), el("thead", {}, head), body)));
+      root.append(el("div", { class: "sheet" }, el("table", {}, write(el("caption"), nameShort(attention.name)), el("thead", {}, head), body)));
       all.push(...(await rowsOf(app, attention, body, open, signal)));
       if (signal.aborted) return [];
     }
@@ -83,7 +83,7 @@ async function rowsOf(app, attention, body, open, signal) {
         began = performance.now();
       }
       if (signal.aborted) return [];
-      const label = t("{attention}, layer {n}, head {h}", { attention: t(NAMES[attention.name] ?? attention.name), n: layer, h: head });
+      const label = t("{attention}, layer {n}, head {h}", { attention: nameShort(attention.name), n: layer, h: head });
       const press = el("button", { type: "button", class: "thumbnail", "aria-label": label, title: label, onclick: () => open(attention.name, layer, head) });
       row.append(el("td", {}, press));
       if (loaded) {

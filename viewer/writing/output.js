@@ -26,6 +26,8 @@ export class Output {
     this.root = el("div", { class: "written", role: "group", "aria-label": label, dir: "auto" });
     /** @type {{words: Word[], faint?: boolean, failure?: string}[]} */
     this.lines = [];
+    /** Whether words are marked by how sure the model was of them. */
+    this.shaded = false;
     /** @type {[number, number]} which word Tab comes to */
     this.at = [0, 0];
     this.root.addEventListener("click", (/** @type {MouseEvent} */ event) => this.#press(event));
@@ -39,6 +41,8 @@ export class Output {
    */
   show(lines) {
     this.lines = lines;
+    // Of a text without any probabilities no word is fainter than another.
+    this.shaded = lines.some((line) => line.fresh !== undefined || line.words.some((word) => word.probability !== null));
     while (this.root.children.length > lines.length) this.root.lastChild.remove();
     lines.forEach((line, i) => {
       const place = this.root.children[i] ?? this.root.appendChild(el("p", { dir: "auto" }));
@@ -48,7 +52,7 @@ export class Output {
 
   /** @param {HTMLElement} place @param {any} line @param {number} number */
   #line(place, line, number) {
-    const said = JSON.stringify([line.words.map((/** @type {Word} */ word, /** @type {number} */ j) => [word.before, word.text, word.probability, this.hooks.mark?.(word, number, j)]), line.fresh, line.before, line.failure, this.app.state.get("language")]);
+    const said = JSON.stringify([line.words.map((/** @type {Word} */ word, /** @type {number} */ j) => [word.before, word.text, word.probability, this.shaded, this.hooks.mark?.(word, number, j)]), line.fresh, line.before, line.failure, this.app.state.get("language")]);
     const kept = /** @type {any} */ (place);
     if (kept.said === said) return;
     kept.said = said;
@@ -67,7 +71,7 @@ export class Output {
   #word(word, line, place, stale) {
     const chance = word.probability === null ? "" : percent(word.probability), mark = this.hooks.mark?.(word, line, place) ?? "";
     const element = el("span", {
-      class: ["word", `sure-${shade(word.probability)}`, stale ? "stale" : "", mark].filter(Boolean).join(" "),
+      class: ["word", this.shaded ? `sure-${shade(word.probability)}` : "", stale ? "stale" : "", mark].filter(Boolean).join(" "),
       role: "button", tabindex: this.at[0] === line && this.at[1] === place ? 0 : -1, "data-place": `${line},${place}`, "data-chance": chance || null,
       "aria-label": [plain(word.text), chance, mark && t(mark)].filter(Boolean).join(", "),
     }, write(el("span"), plain(word.text)));
@@ -153,7 +157,8 @@ export function told(word) {
   const chance = word.probability === null ? "" : ` ${percent(word.probability)}`;
   const parts = word.pieces.length > 1 ? [word.pieces.map((piece) => `${plain(piece.text.trim())} ${piece.probability === null ? "" : percent(piece.probability)}`).join(" · ")] : [];
   const [only] = word.pieces, top = word.pieces.length === 1 ? only.top : null;
-  const others = top ? top.tokens.map((text, i) => ({ text, chance: top.probabilities[i] })).slice(1, 4) : [];
+  // What was written need not be the likeliest: a search weighs whole sentences, and a person may have chosen.
+  const others = top ? top.tokens.map((text, i) => ({ text, id: top.ids[i], chance: top.probabilities[i] })).filter(({ id }) => id !== only.id).slice(0, 3) : [];
   if (others.length) parts.push(others.map(({ text, chance }) => `${plain(spelled(text))} ${percent(chance)}`).join(" · "));
   return [`${plain(word.text)}${chance}`, ...parts];
 }

@@ -14,6 +14,7 @@ import { words } from "./words.js";
  * @property {any} result what the client gave, once it is whole
  * @property {string} failure
  * @property {number[][]} prefix the tokens that a person has chosen, of each part of the line; empty: none
+ * @property {number[]} own the places among the tokens at which a person chose another one
  */
 
 /** Results that are kept, so that a line that did not change costs nothing. */
@@ -97,8 +98,8 @@ export class Session extends Typing {
     });
     this.lines = texts.map((text, i) => {
       const same = before[i]?.text === text ? before[i] : moved.get(text)?.shift();
-      const { words: shown = [], prefix = [] } = same ?? { words: before[i]?.words };
-      return { text, state: /** @type {Line["state"]} */ (text.trim() ? "waiting" : "empty"), words: text.trim() ? shown : [], result: null, failure: "", prefix: same ? prefix : [] };
+      const { words: shown = [], prefix = [], own = [] } = same ?? { words: before[i]?.words };
+      return { text, state: /** @type {Line["state"]} */ (text.trim() ? "waiting" : "empty"), words: text.trim() ? shown : [], result: null, failure: "", prefix: same ? prefix : [], own: same ? own : [] };
     });
     for (const line of this.lines) {
       if (line.state === "waiting" && !(await this.translate(line, signal))) return;
@@ -167,8 +168,10 @@ export class Session extends Typing {
    * Writes a line anew from tokens that a person has chosen; without any, as the model would.
    * @param {Line} line
    * @param {number[][]} prefix
+   * @param {number | null} [place] of the token that was chosen now; those before it stay chosen. null: a whole translation was
    */
-  choose(line, prefix) {
+  choose(line, prefix, place = null) {
+    line.own = place === null ? [] : [...line.own.filter((one) => one < place), place];
     line.prefix = prefix;
     return this.again();
   }
@@ -211,6 +214,9 @@ export function add(written, before, word) {
     if (text) written.push({ before: part.slice(0, part.length - text.length), text, pieces: [], probability });
   }
 }
+
+/** Whether a person chose a word. @param {Line | undefined} line @param {Word} word */
+export const chosenIn = (line, word) => Boolean(line?.own.length) && word.pieces.some((piece) => line?.own.includes(piece.place));
 
 /** What was written last in a page, what the model made of it, and how it searched. @type {WeakMap<object, {text: string, result: any, how: any}>} */
 const latest = new WeakMap();
@@ -263,13 +269,18 @@ function recorded(app, text, result, how) {
  */
 export async function follow(app) {
   const text = asked(app), { result = null, how = null } = latest.get(app) ?? { how: session(app).options };
-  if (!text || recorded(app, text, result, how)) return;
+  if (!text) {
+    followed.set(app, "");
+    return app.clear();
+  }
+  if (recorded(app, text, result, how)) return;
   // A line of several sentences was written in parts; its trace is of the whole line, as the model takes it.
   const ids = how || !result?.ids || (result.parts && result.parts.length !== 1) ? null : result.ids;
   const searched = app.live.about.task === "translate" && how ? { search: true, beamSize: how.beamSize, lengthPenalty: how.lengthPenalty } : {};
   const key = JSON.stringify([text, ids, searched]);
   if (followed.get(app) === key) return;
   followed.set(app, key);
+  app.tell("The model reads the text …");
   try {
     const trace = await app.live.trace(text, ids, { ...searched, lane: "follow" });
     await app.show(trace);

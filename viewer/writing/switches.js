@@ -1,7 +1,7 @@
 // Switches for heads and layers: a grid for each attention, layers below each other, heads side by side.
 
 import { button, el, write } from "../dom.js";
-import { NAMES } from "../shell/controls.js";
+import { nameShort } from "../show/names.js";
 import { t } from "../shell/language.js";
 
 /**
@@ -43,7 +43,7 @@ export class Switches {
 
   /** @param {Stack} given */
   #grid({ attention, layers, stack }) {
-    const name = t(NAMES[attention] ?? attention);
+    const name = nameShort(attention);
     const head = el("tr", {}, el("td"), ...Array.from({ length: this.heads }, (_, h) => el("th", { scope: "col" }, String(h))), stack ? el("th", { scope: "col", class: "whole" }, t("layer")) : null);
     const rows = Array.from({ length: layers }, (_, n) => el("tr", {},
       el("th", { scope: "row" }, button(String(n), () => this.#row(attention, n), { class: "quiet", "aria-label": t("{n}: all heads of the layer, {attention}", { n, attention: name }) })),

@@ -15,6 +15,7 @@ import { spoken, t } from "../shell/language.js";
  * @typedef {Object} Piece a token of a word
  * @property {string} text what it adds to the word
  * @property {number} place among the tokens that were written
+ * @property {number | null} id its number in the vocabulary, where it is known
  * @property {number | null} probability null where it is not known
  * @property {Choices | null} top
  */
@@ -40,7 +41,7 @@ export function words(tokens, probabilities = [], top = [], text) {
   const found = [];
   tokens.forEach((token, place) => {
     if (token.special) return;
-    const piece = { text: token.adds ?? token.text, place, probability: probabilities[place] ?? null, top: top[place] ?? null };
+    const piece = { text: token.adds ?? token.text, place, id: token.id ?? null, probability: probabilities[place] ?? null, top: top[place] ?? null };
     if (token.continues && found.length) found[found.length - 1].pieces.push(piece);
     else found.push({ before: "", text: "", pieces: [piece], probability: null });
   });
@@ -107,9 +108,10 @@ export function leastSure(written) {
   return least;
 }
 
-/** Five shades: 0 where the model was sure, 4 where it hardly was. @param {number | null} probability */
+/** Five shades: 0 where the model was sure, 4 where it hardly was; "unknown" where nobody knows yet. @param {number | null} probability */
 export function shade(probability) {
-  if (probability === null || probability >= 0.9) return 0;
+  if (probability === null) return "unknown";
+  if (probability >= 0.9) return 0;
   return probability >= 0.7 ? 1 : probability >= 0.5 ? 2 : probability >= 0.25 ? 3 : 4;
 }
 
@@ -117,7 +119,18 @@ export function shade(probability) {
 export function percent(probability) {
   const number = probability > 0 && probability < 0.0005 ? "< 0.1" : probability < 0.01 ? (100 * probability).toFixed(1)
     : probability < 1 && probability > 0.995 ? "> 99" : String(Math.round(100 * probability));
-  return number + (spoken() === "ko" ? "%" : " %");
+  return number + (spoken() === "ko" ? "%" : "\u00a0%"); // the sign never begins a line
+}
+
+/**
+ * Two probabilities with as many digits as tell them apart. @param {number} one @param {number} other
+ * @returns {[string, string]}
+ */
+export function percents(one, other) {
+  const short = /** @type {[string, string]} */ ([percent(one), percent(other)]);
+  if (short[0] !== short[1] || one === other) return short;
+  const sign = percent(0.5).slice(2), long = (/** @type {number} */ value) => Number((100 * value).toPrecision(3)).toString() + sign;
+  return [long(one), long(other)];
 }
 
 /** How many times less likely something is that lost so much log-probability. @param {number} change */

@@ -1,1 +1,1 @@
-"""Reads what attention weights tell: alignments, flow, statistics, and what a head is worth."""
+"""Analyzes attention: alignments, flow, statistics, and the effect of each head."""

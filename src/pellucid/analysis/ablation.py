@@ -1,8 +1,8 @@
-"""Measures which heads matter: each is switched off in turn, and the same sentences are scored again.
+"""Measures which heads matter: each head is disabled in turn, and the same sentences are scored again.
 
-A head is off when its output is zero where W^O takes it in: all that it would have added is missing, and nothing else
-differs (Michel et al. 2019, "Are Sixteen Heads Really Better than One?", section 2.3). No weight is touched for it, and
-whoever uses the model meanwhile in another thread uses all of its heads.
+A disabled head's output is zero at the input of W^O: its contribution is missing, and nothing else differs (Michel et
+al. 2019, "Are Sixteen Heads Really Better than One?", section 2.3). No weight is changed, and other threads that use
+the model at the same time use all of its heads.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -16,17 +16,17 @@ import numpy.typing as npt
 from torch import Tensor, nn
 
 from pellucid.errors import DataError
-from pellucid.evaluation.scores import Interval, measure, middle
+from pellucid.evaluation.scores import Interval, compute_interval, score_with_bootstrap
 from pellucid.evaluation.tokenization import bleu_metric, tokenizer_for
 from pellucid.model.attention import MultiHeadAttention
 from pellucid.model.families import Model
 from pellucid.tracing.attention import Array
-from pellucid.tracing.recorder import sites_of
+from pellucid.tracing.recorder import list_attention
 
 RESAMPLES, SEED = 1000, 12345
 LOWER_IS_BETTER = ("loss",)
 
-# Of a thread or an asyncio task: hooks stand in a model for all who use it, and act for those who asked for them.
+# Per thread or asyncio task: a model's hooks run for all of its users, and act only where heads are disabled.
 _off: ContextVar[tuple[object, ...]] = ContextVar("pellucid_switched_off", default=())
 
 Floats = npt.NDArray[np.float64]
@@ -34,7 +34,7 @@ Floats = npt.NDArray[np.float64]
 
 @dataclass(frozen=True, order=True, slots=True)
 class Head:
-    """Names a head by its place in a model."""
+    """Identifies a head by its attention, layer and index."""
 
     attention: str
     """"encoder.self", "decoder.self" or "cross"."""
@@ -46,48 +46,48 @@ class Head:
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
-    """Holds what a model makes of n sentences; fields that a task has no use for are None."""
+class ModelOutputs:
+    """Holds a model's outputs for n sentences; fields that do not apply to a task are None."""
 
     losses: Floats | None = None
-    """(n,) nats, the sum over a sentence's tokens."""
+    """(n,) nats, the sum over the tokens of a sentence."""
     tokens: Floats | None = None
-    """(n,) the number of tokens that each sum is over."""
+    """(n,) the number of tokens in each sum."""
     outputs: Sequence[str] | None = None
     """Translations."""
     right: Floats | None = None
-    """(n,) 1 where the label is right, else 0."""
+    """(n,) 1 if the predicted label is right, else 0."""
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
-    """Holds a score with a head switched off."""
+class HeadEffect:
+    """Holds a score with a head disabled."""
 
     score: float
     change: float
-    """The difference from the score of the whole model."""
+    """The difference from the score of the unablated model."""
     interval: Interval
-    """95 %, by paired bootstrap over the sentences (Koehn 2004): whole and ablated model on the same draws."""
+    """95 %, by paired bootstrap over the sentences (Koehn 2004): both models are scored on the same samples."""
 
 
 @dataclass(frozen=True, slots=True)
 class Ablation:
-    """Holds what each head is worth on some sentences, by metric: loss (nats a token), bleu and accuracy (0 to 100)."""
+    """Holds each head's effect on some sentences, by metric: loss (nats per token), bleu and accuracy (0 to 100)."""
 
-    whole: Mapping[str, float]
-    """The scores of the whole model."""
-    changes: Mapping[Head, Mapping[str, Change]]
+    baseline: Mapping[str, float]
+    """The scores of the unablated model."""
+    changes: Mapping[Head, Mapping[str, HeadEffect]]
     sentences: int
 
-    def ranked(self, metric: str) -> list[Head]:
-        """Returns the heads, those first without which the model is worst."""
+    def rank_heads(self, metric: str) -> list[Head]:
+        """Returns the heads, most important first: without it the model is worst."""
         sign = -1 if metric in LOWER_IS_BETTER else 1
         return sorted(self.changes, key=lambda head: sign * self.changes[head][metric].change)
 
     def matrices(self, attention: str, metric: str) -> tuple[Array, Array, Array]:
-        """Returns the changes of one kind of attention and both ends of their intervals, (N, H) each.
+        """Returns the changes for one kind of attention, and the lower and upper ends of their intervals, (N, H) each.
 
-        Raises DataError where no head of it was switched off.
+        Raises DataError if none of its heads was disabled.
         """
         heads = [head for head in self.changes if head.attention == attention]
         if not heads:
@@ -100,10 +100,10 @@ class Ablation:
         return values, low, high
 
     def to_json(self) -> dict[str, Any]:
-        """Returns the fields as json.dumps() takes them."""
+        """Returns the fields as JSON-compatible data."""
         return {
             "format": "pellucid-ablation/1",
-            "whole": dict(self.whole),
+            "whole": dict(self.baseline),
             "sentences": self.sentences,
             "resamples": RESAMPLES,
             "seed": SEED,
@@ -115,28 +115,31 @@ class Ablation:
 
 
 def ablate(
-    model: Model, score: Callable[[], Outcome], references: Sequence[str] = (), say: Callable[[Head], object] = print
+    model: Model,
+    score: Callable[[], ModelOutputs],
+    references: Sequence[str] = (),
+    log_line: Callable[[Head], object] = print,
 ) -> Ablation:
-    """Scores the model whole, then without each of its heads.
+    """Scores the model, then again without each of its heads.
 
     Args:
-        score: runs the model on the sentences. It must give the same each time that the model is the same.
-        references: of the sentences, where there are outputs to compare with them.
-        say: is told of each head before it is switched off.
+        score: runs the model on the sentences. It must be deterministic.
+        references: the reference translations, if outputs are to be compared with them.
+        log_line: called with a message about each head before it is disabled.
 
-    Raises DataError where there are no sentences.
+    Raises DataError if there are no sentences.
     """
     whole = _Measured(score(), references)
     changes = {}
-    for head in heads_of(model):
-        say(head)
-        with switched_off(model, head):
+    for head in list_heads(model):
+        log_line(head)
+        with disable_heads(model, head):
             changes[head] = whole.changes_to(_Measured(score(), references))
     return Ablation(whole.scores, changes, whole.sentences)
 
 
-def heads_of(model: Model) -> list[Head]:
-    """Returns all heads of a model, attention by attention."""
+def list_heads(model: Model) -> list[Head]:
+    """Returns all heads of a model, ordered by attention."""
     return [
         Head(name, layer, head)
         for name, blocks in _blocks(model).items()
@@ -147,13 +150,13 @@ def heads_of(model: Model) -> list[Head]:
 
 
 @contextmanager
-def switched_off(model: Model, *heads: Head) -> Iterator[None]:
-    """Sets the outputs of these heads to zero within it, in this thread. Raises DataError for an unknown head."""
+def disable_heads(model: Model, *heads: Head) -> Iterator[None]:
+    """Sets the outputs of these heads to zero in the context, in this thread. Raises DataError for an unknown head."""
     blocks, hooks, asked = _blocks(model), [], object()
-    known = set(heads_of(model))
+    known = set(list_heads(model))
     for head in heads:
         if head not in known:
-            raise DataError(f"the model has no {head}", f"it has {', '.join(blocks)}, layers and heads from 0")
+            raise DataError(f"the model has no {head}", f"it has {', '.join(blocks)}, with layers and heads from 0")
     token = _off.set((*_off.get(), asked))
     try:
         for head in heads:
@@ -183,49 +186,53 @@ def _silence(
 
 
 def _blocks(model: Model) -> dict[str, list[nn.Module | None]]:
-    """Returns the attention blocks by kind, one a layer; parts of somebody's own have no heads to switch off."""
+    """Returns the attention blocks by kind, one per layer; heads of custom modules cannot be disabled."""
     found: dict[str, list[nn.Module | None]] = {}
-    for name, block in sites_of(model):
+    for name, block in list_attention(model):
         found.setdefault(name, []).append(block)
     return found
 
 
 class _Measured:
-    """Holds an outcome's scores, and those of the corpora drawn from its sentences."""
+    """Holds the scores of some outputs, and the scores of bootstrap samples of the sentences."""
 
-    def __init__(self, outcome: Outcome, references: Sequence[str]) -> None:
+    def __init__(self, outcome: ModelOutputs, references: Sequence[str]) -> None:
         self.sentences = max(
             len(part) for part in (outcome.losses, outcome.outputs, outcome.right, ()) if part is not None
         )
         if not self.sentences:
-            raise DataError("there is nothing to score: 0 sentences", "give sentences")
+            raise DataError("nothing to score: 0 sentences", "pass sentences")
         self.scores: dict[str, float] = {}
-        self.drawn: dict[str, Floats] = {}
+        self.resampled: dict[str, Floats] = {}
         if outcome.losses is not None and outcome.tokens is not None:
             self._add("loss", outcome.losses, outcome.tokens)
         if outcome.outputs is not None:
-            bleu = measure(bleu_metric(tokenizer_for(references)), outcome.outputs, [references], RESAMPLES, SEED)
-            self.scores["bleu"], self.drawn["bleu"] = bleu.score, bleu.resampled
+            bleu = score_with_bootstrap(
+                bleu_metric(tokenizer_for(references)), outcome.outputs, [references], RESAMPLES, SEED
+            )
+            self.scores["bleu"], self.resampled["bleu"] = bleu.score, bleu.resampled
         if outcome.right is not None:
             self._add("accuracy", 100 * outcome.right, np.ones_like(outcome.right))
 
-    def changes_to(self, other: "_Measured") -> dict[str, Change]:
-        """Returns for each score how far another outcome differs, with its interval."""
+    def changes_to(self, other: "_Measured") -> dict[str, HeadEffect]:
+        """Returns for each score the difference to other outputs, with its interval."""
         return {
-            name: Change(
-                other.scores[name], other.scores[name] - score, middle(other.drawn[name] - self.drawn[name])
+            name: HeadEffect(
+                other.scores[name],
+                other.scores[name] - score,
+                compute_interval(other.resampled[name] - self.resampled[name]),
             )
             for name, score in self.scores.items()
         }  # fmt: skip
 
     def _add(self, name: str, sums: Floats, counts: Floats) -> None:
-        """Adds a score that is the quotient of two sums over sentences."""
-        draws = _draws(len(sums))  # equal ones for each outcome: that is what makes the intervals paired
+        """Adds a score that is the ratio of two sums over sentences."""
+        draws = _draws(len(sums))  # the same samples for all outputs, for paired intervals
         self.scores[name] = float(sums.sum() / counts.sum())
-        self.drawn[name] = (draws @ sums) / (draws @ counts)
+        self.resampled[name] = (draws @ sums) / (draws @ counts)
 
 
 def _draws(sentences: int) -> Floats:
-    """Draws corpora: how often each sentence is in each of them, (resamples, sentences)."""
+    """Samples corpora: how often each sentence occurs in each of them, (resamples, sentences)."""
     even = np.full(sentences, 1 / sentences)
     return np.random.default_rng(SEED).multinomial(sentences, even, size=RESAMPLES).astype(np.float64)

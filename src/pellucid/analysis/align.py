@@ -1,25 +1,27 @@
-"""Does the job of `pellucid align`: aligns the words of a parallel text by a translator's cross-attention."""
+"""Implements `pellucid align`: aligns the words of a parallel text by a translator's cross-attention."""
 
-from collections.abc import Iterator, Sequence
+import warnings
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import chain, islice
 from pathlib import Path
 from typing import get_args
 
-from pellucid.analysis.aligning_head import Agreement, HeadAgreement, best_head, find_head, score_heads
+from pellucid.analysis.aligning_head import Agreement, HeadAgreement, best_head, find_head, head_name, score_heads
 from pellucid.analysis.alignment import (
-    Extraction,
     Gold,
     Level,
     Link,
+    LinkExtraction,
     Method,
-    Row,
     align_trace,
-    by_spaces,
+    assign_words,
     read_gold,
+    words_of_line,
     write_links,
 )
 from pellucid.data.lines import read_lines
-from pellucid.errors import ConfigError, DataError, argument
+from pellucid.errors import ConfigError, DataError, format_argument
 from pellucid.evaluation.held_out import read_columns
 from pellucid.model.parts import Parts
 from pellucid.process import keep_freed_memory
@@ -27,14 +29,18 @@ from pellucid.tasks.task import check_openable
 from pellucid.tasks.translator import Translator
 from pellucid.text.tokenizers import GivenTokenizers
 from pellucid.tracing.trace import Trace
+from pellucid.weights.aligning_head import Row
 
 LOOKED_AT = 200
-"""The pairs that a head is chosen by where there is no gold: with 20 of Multi30k it is the same one."""
+"""The number of pairs to select a head on without gold: on Multi30k 20 pairs select the same head."""
+MOST_NAMED = 10
+"""The number of pairs that cannot be aligned that have separate warnings; the rest are only counted."""
+NOTHING = "no pair of lines can be aligned"
 
 
 @dataclass(frozen=True)
 class ParallelLines:
-    """Holds source lines, their translations and, where people have aligned them, their alignments."""
+    """Holds source lines, their translations and, if given, gold alignments."""
 
     sources: Sequence[str]
     targets: Sequence[str]
@@ -42,7 +48,7 @@ class ParallelLines:
 
     @classmethod
     def read(cls, src: str, tgt: str, gold: str | None, one_based: bool) -> "ParallelLines":
-        """Reads the files. Raises DataError where one cannot be read, holds no alignments, or differs in length."""
+        """Reads the files. Raises DataError if one cannot be read, has no alignments, or differs in length."""
         columns = read_columns([src, tgt])
         aligned = None if gold is None else list(read_gold(read_lines(gold), one_based))
         if aligned is not None and len(aligned) != len(columns[src]):
@@ -53,30 +59,44 @@ class ParallelLines:
         return cls(columns[src], columns[tgt], aligned)
 
     def check_gold(self) -> None:
-        """Raises DataError, with the line, where a gold link names a word that the line does not have."""
+        """Raises DataError, with the line, if a gold link refers to a word that the line does not have."""
         for number, links in enumerate(self.gold or (), start=1):
-            source, target = (len(side[number - 1].split()) for side in (self.sources, self.targets))
+            source, target = (len(words_of_line(side[number - 1])) for side in (self.sources, self.targets))
             for i, j in sorted(links.possible):
                 if source and target and (i >= source or j >= target):
                     raise DataError(
                         f"line {number} of the alignments links word {i} to word {j}, counted from 0, but the lines "
                         f"have {source} and {target} words",
-                        "align the very lines that were aligned by hand; `gold_from_one=True` if they count from 1",
+                        "align the same lines as the gold alignments; set `gold_one_based=True` if they count from 1",
                     )
 
-    def traces(self, translator: Translator, extraction: Extraction) -> Iterator[Trace | None]:
-        """Traces each pair, with the words of its lines; yields None where a side is empty."""
-        for source, target in zip(self.sources, self.targets, strict=True):
-            if not source.strip() or not target.strip():
+    def traces(
+        self, translator: Translator, extraction: LinkExtraction, tell: Callable[[int, DataError], None] | None = None
+    ) -> Iterator[Trace | None]:
+        """Traces each pair, with the words of its lines; yields None if a side is empty, or the pair cannot be aligned.
+
+        Args:
+            tell: called with the number of a pair, from 1, and the reason why it cannot be aligned.
+        """
+        for number, (source, target) in enumerate(zip(self.sources, self.targets, strict=True), start=1):
+            if not words_of_line(source) or not words_of_line(target):
                 yield None
                 continue
-            trace = translator.trace(source, target)
-            yield trace if extraction.level == "tokens" else with_line_words(trace, source, target)
+            try:
+                trace = translator.trace(source, target)
+                if extraction.level == "words":
+                    trace = use_line_words(trace, source, target)
+            except DataError as error:
+                if tell is not None:
+                    tell(number, error)
+                yield None
+                continue
+            yield trace
 
 
-def with_line_words(trace: Trace, source: str, target: str) -> Trace:
+def use_line_words(trace: Trace, source: str, target: str) -> Trace:
     """Returns the trace with the words of its lines, as alignments count them."""
-    src, out = by_spaces(trace.sequences["src"], source), by_spaces(trace.sequences["out"], target)
+    src, out = assign_words(trace.sequences["src"], source), assign_words(trace.sequences["out"], target)
     return replace(trace, sequences={**trace.sequences, "src": src, "out": out})
 
 
@@ -89,22 +109,35 @@ def open_translator(
     tokenizer: GivenTokenizers | None = None,
     languages: tuple[str | None, str | None] = (None, None),
 ) -> Translator:
-    """Opens the translator of a folder. Raises CheckpointError where it holds none."""
+    """Opens the translator in a folder. Raises CheckpointError if the folder has none."""
     keep_freed_memory()
     return Translator.load(model, device, dtype, *languages, revision=revision, parts=parts, tokenizer=tokenizer)
 
 
 def align_lines(
-    translator: Translator, lines: ParallelLines, layer: int | None, head: int | None, extraction: Extraction
+    translator: Translator, lines: ParallelLines, layer: int | None, head: int | None, extraction: LinkExtraction
 ) -> Iterator[frozenset[Link]]:
-    """Yields the links of each pair, none where a side is empty. Raises DataError for an unknown head."""
-    for trace in lines.traces(translator, extraction):
+    """Yields the links of each pair; none, with a warning, if a side is empty or a pair cannot be aligned.
+
+    Raises DataError for an unknown head.
+    """
+    untold = 0
+
+    def tell(number: int, error: DataError) -> None:
+        nonlocal untold
+        untold += 1
+        if untold <= MOST_NAMED:
+            warnings.warn(f"line {number:,} is not aligned: {error.args[0]}", stacklevel=3)
+
+    for trace in lines.traces(translator, extraction, tell):
         yield frozenset() if trace is None else align_trace(trace, layer, head, extraction)
+    if untold > MOST_NAMED:
+        warnings.warn(f"{untold:,} of {len(lines.sources):,} lines are not aligned", stacklevel=2)
 
 
 @dataclass(frozen=True, slots=True)
 class ChosenHead:
-    """Names the head that aligns, and says how it was found."""
+    """Names the alignment head, and how it was selected."""
 
     layer: int
     head: int
@@ -113,37 +146,64 @@ class ChosenHead:
 
 
 def choose_head(
-    translator: Translator, lines: ParallelLines, extraction: Extraction, rows: Sequence[Row]
-) -> ChosenHead:
-    """Chooses the head, and one of `rows`, that agrees best with gold; without it, with itself from the other side."""
+    translator: Translator, lines: ParallelLines, extraction: LinkExtraction, rows: Sequence[Row]
+) -> ChosenHead | None:
+    """Selects the head, and one of `rows`, that agrees best with gold.
+
+    Without gold, it is the head that the translator's folder names, which was selected on validation text; if the
+    folder names none, the head that agrees best with its reverse alignment on these lines. Returns None if no pair can
+    be aligned.
+    """
     if lines.gold is not None:
-        best = best_head(score_lines(translator, lines, extraction, rows))
+        scored = score_lines(translator, lines, extraction, rows)
+        if not scored:
+            return None
+        best = best_head(scored)
         assert best.layer is not None
         assert best.head is not None
         return ChosenHead(best.layer, best.head, best.row, f"{best.name}, which agrees best with the gold alignments")
-    some = replace(lines, sources=lines.sources[:LOOKED_AT], targets=lines.targets[:LOOKED_AT])
-    traces = (trace for trace in some.traces(translator, extraction) if trace is not None)
-    found = find_head(traces, extraction, rows)
-    reason = f"{found.name}: {found.share:.0%} of its links are the same from source to target".replace("%", " %")
-    return ChosenHead(found.layer, found.head, found.row, reason)
+    traces = (trace for trace in lines.traces(translator, extraction) if trace is not None)
+    first = next(traces, None)
+    if first is None:
+        return None
+    kept = translator.aligning_head
+    if kept is not None and kept.row in rows:
+        name = head_name(kept.layer, kept.head, kept.row)
+        told = f"{name}, stored in its folder: in {kept.sentences:,} validation sentences {_share(kept.share)}"
+        return ChosenHead(kept.layer, kept.head, kept.row, told)
+    found = find_head(chain([first], islice(traces, LOOKED_AT - 1)), extraction, rows)
+    return ChosenHead(found.layer, found.head, found.row, f"{found.name}: {_share(found.share)}")
+
+
+def _share(share: float) -> str:
+    """Returns the share of mutual links of a head as text."""
+    return f"{share:.0%} of its links are the same from source to target".replace("%", " %")
 
 
 def score_lines(
-    translator: Translator, lines: ParallelLines, extraction: Extraction, rows: Sequence[Row]
+    translator: Translator, lines: ParallelLines, extraction: LinkExtraction, rows: Sequence[Row]
 ) -> list[HeadAgreement]:
-    """Scores how well the links of each head agree with the gold ones, by each of `rows`."""
-    assert lines.gold is not None, "there is something to agree with"
-    sides = zip(lines.sources, lines.targets, lines.gold, strict=True)
-    gold = [links for source, target, links in sides if source.strip() and target.strip()]
+    """Scores the agreement of each head's links with the gold links, for each of `rows`."""
+    assert lines.gold is not None, "there are alignments to agree with"
     found: list[HeadAgreement] = []
-    for row in rows:  # traces are large: each is made again rather than kept
-        traces = (trace for trace in lines.traces(translator, extraction) if trace is not None)
-        found += score_heads(traces, gold, replace(extraction, row=row))
+    for row in rows:  # traces are large: each is recorded again rather than kept
+        gold: list[Gold] = []
+        found += score_heads(_collect_gold(translator, lines, extraction, gold), gold, replace(extraction, row=row))
     return found
 
 
+def _collect_gold(
+    translator: Translator, lines: ParallelLines, extraction: LinkExtraction, gold: list[Gold]
+) -> Iterator[Trace]:
+    """Yields the traces that are not None, and appends the gold alignment of each to `gold` before."""
+    for trace, links in zip(lines.traces(translator, extraction), lines.gold or (), strict=True):
+        if trace is not None:
+            gold.append(links)
+            yield trace
+
+
 def report(rows: Sequence[HeadAgreement]) -> str:
-    """Returns a table for the screen, the lowest error rate first, with the best single head named below it."""
+    """Returns a table for the terminal, lowest error rate first, followed by the best single head."""
     lines = [f"{'by':<48}{'AER':>8}{'F1':>8}{'precision':>11}{'recall':>8}{'links':>9}"]
     for row in sorted(rows, key=lambda row: row.agreement.aer):
         found = row.agreement
@@ -155,23 +215,24 @@ def report(rows: Sequence[HeadAgreement]) -> str:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Alignments:
-    """Holds the word alignments of a parallel text, and the head that they were read off."""
+    """Holds the word alignments of a parallel text, and the head that they were extracted from."""
 
     links: list[frozenset[Link]]
-    """For each pair of lines the numbers of a source word and of a target word, from 0; none where a line is empty."""
+    """For each pair of lines, pairs of source and target word index, from 0; empty, with a warning, if a line is empty
+    or cannot be aligned."""
     layer: int | None
-    """The decoder layer, from 0."""
+    """The decoder layer, from 0; None: no pair could be aligned."""
     head: int | None
-    """Its head, from 0; None: the mean of its heads."""
+    """The head, from 0; None: the mean of the layer's heads."""
     row: Row
-    """The step whose weights a target word was given: the one that writes it, or the one that reads it."""
+    """The step that a target word's weights are taken from: the one that writes it, or the one that reads it."""
     reason: str
-    """The reason for this head, in words; empty where it was given."""
+    """The reason for this head as text; empty if the head was given."""
     agreement: Agreement | None = None
-    """The agreement with the links that people have made; None where there are none."""
+    """The agreement with the gold links; None without gold."""
 
     def __str__(self) -> str:
-        """Returns a line a pair, as the common tools write them: `0-0 1-2`."""
+        """Returns one line per pair in the Pharaoh format: `0-0 1-2`."""
         return "\n".join(map(write_links, self.links))
 
 
@@ -183,7 +244,7 @@ def align(
     layer: int | None = None,
     head: int | None = None,
     gold: Sequence[str] | None = None,
-    gold_from_one: bool = False,
+    gold_one_based: bool = False,
     method: Method = "argmax",
     threshold: float | None = None,
     row: Row | None = None,
@@ -194,34 +255,34 @@ def align(
     parts: Parts | None = None,
     tokenizer: GivenTokenizers | None = None,
 ) -> Alignments:
-    """Returns the word alignment of each pair of lines, as a head of the translator's cross-attention shows it.
+    """Returns the word alignment of each pair of lines, from a head of the translator's cross-attention.
 
         found = pellucid.align("run", ["Ein Hund läuft."], ["A dog runs."])
         found.links[0]                                                      # frozenset({(0, 0), (1, 1), (2, 2)})
 
     Args:
         translator: a Translator, or the folder of one.
-        sources, targets: lines and their translations; words are what stands between spaces.
-        layer: the decoder layer, from 0. None: that of the head that agrees best with `gold`; without gold, of the head
-            most of whose links are the same from source to target.
-        head: its head; None: the mean of the layer's, or the head that is found.
-        gold: for each pair what people have aligned, `0-0 1-2 2?3`, with `?` where they were not sure.
-        gold_from_one: True where the words of `gold` are counted from 1.
-        method: argmax, mutual or threshold, as Extraction says.
-        threshold: of the method of that name, the least weight of a link, 0 to 1; None: 0.2.
-        row: the weights of the step that "writes" a target word, or of the one that "reads" it; None: both are tried.
-        level: words, or the tokens of the model's own.
-        device, dtype: where a folder is opened, and in what numbers; they mean nothing to a Translator.
-        revision, parts, tokenizer: how a folder's model is opened, as `Translator.load` takes them.
+        sources, targets: lines and their translations; words are separated by spaces in the normalized lines.
+        layer: the decoder layer, from 0. None: the layer of the head that agrees best with `gold`; without gold, of
+            the head that the model's folder names, or else of the head with the largest share of mutual links.
+        head: the head; None: the mean of the layer's heads, or the selected head.
+        gold: the manual alignment of each pair, `0-0 1-2 2?3`, with `?` for possible links.
+        gold_one_based: True if the words of `gold` are counted from 1.
+        method: argmax, mutual or threshold; see LinkExtraction.
+        threshold: for the method threshold, the least weight of a link, 0 to 1; None: 0.2.
+        row: the weights of the step that "writes" a target word, or that "reads" it; None: both are tried.
+        level: words, or the model's tokens.
+        device, dtype: of the model that is loaded from a folder; not allowed with a Translator.
+        revision, parts, tokenizer: arguments of `Translator.load` for a folder.
 
-    Raises ConfigError for options that do not go together, or that mean nothing to a Translator, which is open;
-    DataError for lines or gold that differ in number, and for a layer or head that the model does not have;
-    CheckpointError for a folder that holds no translator.
+    Raises ConfigError for options that exclude each other, and for options for a folder if a Translator is given;
+    DataError if lines or gold differ in number, and for a layer or head that the model does not have; CheckpointError
+    for a folder without a translator.
     """
     if head is not None and layer is None:
-        raise ConfigError(f"{argument('head', head)} is given without its layer", "give `layer=`, too")
-    extraction = extraction_of(method, threshold, row, level)
-    aligned = None if gold is None else list(read_gold(gold, gold_from_one))
+        raise ConfigError(f"{format_argument('head', head)} is given without a layer", "also set `layer=`")
+    extraction = make_extraction(method, threshold, row, level)
+    aligned = None if gold is None else list(read_gold(gold, gold_one_based))
     for name, count in (("targets", len(targets)), ("gold", len(sources) if aligned is None else len(aligned))):
         if count != len(sources):
             raise DataError(
@@ -240,20 +301,24 @@ def align(
     reason = ""
     if layer is None:
         chosen = choose_head(opened, lines, extraction, [row] if row else get_args(Row))
-        layer, head, extraction, reason = chosen.layer, chosen.head, replace(extraction, row=chosen.row), chosen.reason
+        if chosen is None:
+            reason = NOTHING
+        else:
+            layer, head, reason = chosen.layer, chosen.head, chosen.reason
+            extraction = replace(extraction, row=chosen.row)
     links = list(align_lines(opened, lines, layer, head, extraction))
     agreement = None
     if lines.gold is not None:
-        agreement = sum(map(Agreement.of, links, lines.gold), Agreement())
+        agreement = sum(map(Agreement.from_links, links, lines.gold), Agreement())
     return Alignments(links=links, layer=layer, head=head, row=extraction.row, reason=reason, agreement=agreement)
 
 
-def extraction_of(method: Method, threshold: float | None, row: Row | None, level: Level) -> Extraction:
-    """Returns how links are read off weights. Raises ConfigError for a threshold that the method has no use for."""
+def make_extraction(method: Method, threshold: float | None, row: Row | None, level: Level) -> LinkExtraction:
+    """Returns the extraction of links. Raises ConfigError for a threshold that the method does not use."""
     if threshold is not None and method != "threshold":
         raise ConfigError(
-            f"{argument('threshold', threshold)} means nothing to {argument('method', method)}",
-            f"give {argument('method', 'threshold')}, too",
+            f"{format_argument('threshold', threshold)} has no effect with {format_argument('method', method)}",
+            f"also set {format_argument('method', 'threshold')}",
         )
-    how = Extraction(method=method, row=row or "writes", level=level)
+    how = LinkExtraction(method=method, row=row or "writes", level=level)
     return how if threshold is None else replace(how, threshold=threshold)

@@ -1,13 +1,23 @@
-"""Finds the head that aligns: the one that agrees best with people, or else with itself from the other side."""
+"""Selects the alignment head: the head that agrees best with gold links, or else with its own reverse alignment."""
 
-from collections.abc import Iterable, Sequence
+import warnings
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
-from typing import Any, Self, get_args
+from itertools import islice
+from typing import TYPE_CHECKING, Any, Self, get_args
 
-from pellucid.analysis.alignment import Extraction, Gold, Link, Row, SoftAlignment, extract_links, soft_alignment
-from pellucid.analysis.weights import all_weights, words_of
+from pellucid.analysis.alignment import Gold, Link, LinkExtraction, SoftAlignment, extract_links, soft_alignment
+from pellucid.analysis.weights import all_weights, group_tokens_by_word
 from pellucid.errors import DataError
 from pellucid.tracing.trace import Trace
+from pellucid.weights.aligning_head import AligningHead, Row, head_in_trace
+
+if TYPE_CHECKING:
+    from pellucid.tasks.translator import Translator
+
+VALIDATED_ON = 20
+"""The number of validation sentences for the head to keep: on Multi30k 60 sentences select the same head."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,8 +37,8 @@ class Agreement:
     """|A ∩ P|"""
 
     @classmethod
-    def of(cls, links: frozenset[Link], gold: Gold) -> Self:
-        """Counts the links of one sentence."""
+    def from_links(cls, links: frozenset[Link], gold: Gold) -> Self:
+        """Returns the counts of one sentence."""
         return cls(len(links), len(gold.sure), len(links & gold.sure), len(links & gold.possible))
 
     def __add__(self, other: "Agreement") -> "Agreement":
@@ -60,62 +70,64 @@ class Agreement:
         return 1 - (self.links_sure + self.links_possible) / total if total else 0.0
 
     def to_json(self) -> dict[str, Any]:
-        """Returns the rates and how many links they rest on."""
+        """Returns the rates and the number of links."""
         rates = {"precision": self.precision, "recall": self.recall, "f1": self.f1, "aer": self.aer}
         return rates | {"links": self.links, "sure": self.sure}
 
     def report(self) -> str:
-        """Returns a line for the screen."""
+        """Returns a line for the terminal."""
         return f"AER {self.aer:.3f}  F1 {self.f1:.3f}  precision {self.precision:.3f}  recall {self.recall:.3f}"
 
 
 @dataclass(frozen=True, slots=True)
 class HeadAgreement:
-    """Holds how well the links by a head agree; without `head` by the mean of its layer, without `layer` of all."""
+    """Holds a head's agreement with gold links; without `head` a layer's mean, without `layer` the mean of all."""
 
     layer: int | None
     head: int | None
     agreement: Agreement
     row: Row = "writes"
-    """The step whose weights a target token had."""
+    """The step that the weights of a target token are taken from."""
 
     @property
     def name(self) -> str:
-        """Returns the head in words, as tables name it."""
+        """Returns the name of the head for tables."""
         return head_name(self.layer, self.head, self.row)
 
 
 def score_heads(
-    traces: Iterable[Trace], gold: Sequence[Gold], extraction: Extraction | None = None
+    traces: Iterable[Trace], gold: Sequence[Gold], extraction: LinkExtraction | None = None
 ) -> list[HeadAgreement]:
-    """Scores the links by each head of the cross-attention, by the mean of each layer's, and of all.
+    """Scores the links of each head of the cross-attention, of each layer's mean, and of the mean of all heads.
 
-    Raises DataError where there are not as many traces as gold alignments.
+    Raises DataError if the numbers of traces and gold alignments differ.
     """
-    how, total, count = extraction or Extraction(), dict[tuple[int | None, int | None], Agreement](), 0
+    how, total, count = extraction or LinkExtraction(), dict[tuple[int | None, int | None], Agreement](), 0
     for count, trace in enumerate(traces, start=1):
         if count > len(gold):
             break
         cross = trace["cross"]
         soft = soft_alignment(all_weights(cross), trace.sequences[cross.queries], trace.sequences[cross.keys], how)
         for place, mixed in heads_and_means(soft):
-            total[place] = total.get(place, Agreement()) + Agreement.of(extract_links(mixed, how), gold[count - 1])
+            total[place] = total.get(place, Agreement()) + Agreement.from_links(
+                extract_links(mixed, how), gold[count - 1]
+            )
     if count != len(gold):
-        raise DataError(f"{len(gold)} gold alignments do not belong to {count} sentence pairs")
+        raise DataError(f"{len(gold)} gold alignments do not match {count} sentence pairs")
     return [HeadAgreement(layer, head, agreement, how.row) for (layer, head), agreement in total.items()]
 
 
 def best_head(rows: Iterable[HeadAgreement]) -> HeadAgreement:
-    """Returns the single head of the lowest alignment error rate; of equal ones that of more F1, then the first."""
+    """Returns the single head of the lowest alignment error rate; ties are broken by larger F1, then by order."""
     heads = [row for row in rows if row.layer is not None and row.head is not None]
     if not heads:
-        raise DataError("there is no head to choose from: nothing was aligned")
+        raise DataError("no head can be selected: nothing was aligned")
     return min(heads, key=lambda row: (row.agreement.aer, -row.agreement.f1))
 
 
 @dataclass(frozen=True, slots=True)
 class HeadSelfAgreement:
-    """Counts how many of the links from target to source are found from source to target, too."""
+    """Counts the links from target to source that are also found from source to target."""
 
     layer: int
     head: int
@@ -132,19 +144,19 @@ class HeadSelfAgreement:
 
     @property
     def name(self) -> str:
-        """Returns the head in words, as tables name it."""
+        """Returns the name of the head for tables."""
         return head_name(self.layer, self.head, self.row)
 
 
 def find_head(
-    traces: Iterable[Trace], extraction: Extraction | None = None, rows: Sequence[Row] = get_args(Row)
+    traces: Iterable[Trace], extraction: LinkExtraction | None = None, rows: Sequence[Row] = get_args(Row)
 ) -> HeadSelfAgreement:
-    """Returns the head, and which of `rows`, with the largest share of mutual links; of equal ones the heavier.
+    """Returns the head, and one of `rows`, with the largest share of mutual links; ties are broken by larger weight.
 
-    A head that looks at one place whatever it writes, or just along the diagonal of texts of other lengths, has few.
-    Raises DataError where there is nothing to align.
+    A head that always attends to one position, or just along the diagonal of texts of different lengths, has few.
+    Raises DataError if there is nothing to align.
     """
-    how, found = extraction or Extraction(), dict[tuple[Row, int, int], HeadSelfAgreement]()
+    how, found = extraction or LinkExtraction(), dict[tuple[Row, int, int], HeadSelfAgreement]()
     for trace in traces:
         cross = trace["cross"]
         weights, out, src = all_weights(cross), trace.sequences[cross.queries], trace.sequences[cross.keys]
@@ -161,18 +173,51 @@ def find_head(
                     before.weight + float(soft.weights.max(axis=1).sum() if soft.weights.size else 0),
                 )  # fmt: skip
     if not found:
-        raise DataError("there is no head to choose from: nothing was aligned")
+        raise DataError("no head can be selected: nothing was aligned")
     return max(found.values(), key=lambda head: (head.share, head.weight))
 
 
-def aligning_head(trace: Trace, extraction: Extraction | None, gold: Gold | None) -> tuple[int, int, Extraction]:
-    """Finds layer and head of the cross-attention, and how links are read off; either row where `extraction` is None.
+def head_to_keep(translator: "Translator", pairs: Iterable[tuple[str, str]]) -> AligningHead | None:
+    """Selects the head that is stored with a translator's weights, on the first 20 validation pairs that it can read.
 
-    With gold it is the head that agrees with it best, else the one whose links are most often the same from either
-    side. Raises DataError where there is nothing to align.
+    Returns None if no link is mutual, or the cross-attention cannot be recorded, as with custom modules.
+    """
+    usable = ((source, target) for source, target in pairs if source.strip() and target.strip())
+    count = 0
+
+    def traces() -> Iterator[Trace]:
+        nonlocal count
+        for source, target in islice(usable, VALIDATED_ON):
+            with suppress(DataError), warnings.catch_warnings():
+                warnings.simplefilter("ignore")  # pairs of several sentences or too long ones are read as one text
+                trace = translator.trace(source, target)
+                trace["cross"]
+                count += 1
+                yield trace
+
+    try:
+        found = find_head(traces())
+    except DataError:
+        return None
+    return AligningHead(found.layer, found.head, found.row, round(found.share, 4), count) if found.mutual else None
+
+
+def find_aligning_head(
+    trace: Trace, extraction: LinkExtraction | None, gold: Gold | None
+) -> tuple[int, int, LinkExtraction]:
+    """Returns layer and head of the cross-attention, and the extraction; tries both rows if `extraction` is None.
+
+    With gold, it is the head that agrees with it best. Without gold, it is the head that the model's folder names,
+    which was selected on validation text, or else the head with the largest share of mutual links in this trace. Raises
+    DataError if there is nothing to align.
     """
     rows: Sequence[Row] = get_args(Row) if extraction is None else [extraction.row]
-    how = extraction or usual_extraction(trace, gold)
+    how = extraction or choose_extraction(trace, gold)
+    cross = trace["cross"]
+    kept = None if gold else head_in_trace(trace.model, cross.num_layers, cross.num_heads)
+    if kept and kept[2] in rows:
+        layer, head, row = kept
+        return layer, head, replace(how, row=row)
     if gold is None:
         found = find_head([trace], how, rows)
         return found.layer, found.head, replace(how, row=found.row)
@@ -182,20 +227,20 @@ def aligning_head(trace: Trace, extraction: Extraction | None, gold: Gold | None
     return best.layer, best.head, replace(how, row=best.row)
 
 
-def usual_extraction(trace: Trace, gold: Gold | None) -> Extraction:
-    """Returns how links are read off where nobody says: between words.
+def choose_extraction(trace: Trace, gold: Gold | None) -> LinkExtraction:
+    """Returns the default extraction: links between words.
 
-    Where a side is a single word, to which everything would be aligned, it is between tokens; gold is of words always.
+    If a side is a single word, to which all would be aligned, links are between tokens; gold links are always of words.
     """
     cross = trace["cross"]
     sides = (trace.sequences[name] for name in (cross.queries, cross.keys))
     usable = [[token for token in side if not token.special] for side in sides]
-    single = any(len(words_of(side)) < 2 <= len(side) for side in usable)
-    return Extraction(level="tokens" if single and gold is None else "words")
+    single = any(len(group_tokens_by_word(side)) < 2 <= len(side) for side in usable)
+    return LinkExtraction(level="tokens" if single and gold is None else "words")
 
 
 def heads_and_means(soft: SoftAlignment) -> list[tuple[tuple[int | None, int | None], SoftAlignment]]:
-    """Returns each head of (N, H, targets, sources), then the means of layers and of all, each with layer and head."""
+    """Returns each head of (N, H, targets, sources), then each layer's mean and the total mean, with layer and head."""
     weights = soft.weights
     layers, heads = weights.shape[:2]
     found: list[tuple[tuple[int | None, int | None], SoftAlignment]] = [
@@ -207,6 +252,6 @@ def heads_and_means(soft: SoftAlignment) -> list[tuple[tuple[int | None, int | N
 
 
 def head_name(layer: int | None, head: int | None, row: Row) -> str:
-    """Names a head, or the mean of several, as tables do."""
+    """Returns the name of a head, or of a mean of heads, for tables."""
     of_layer = "all layers" if layer is None else f"layer {layer}"
     return f"{of_layer}, {'mean of the heads' if head is None else f'head {head}'}, row that {row}"

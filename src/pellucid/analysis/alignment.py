@@ -1,12 +1,12 @@
-"""Reads word alignments off cross-attention, and reads and writes them as the common tools do.
+"""Extracts word alignments from cross-attention, and reads and writes the common alignment formats.
 
-A target token has two rows of weights: those of the step that writes it, and of the next one, which reads it. A single
-head often aligns better by the second (Chen et al. 2020, "Accurate Word Alignment Induction from Neural Machine
-Translation"), the mean of several by the first, and so does the date model of `pellucid demo` in all of its heads
-(benchmarks/date_alignment.py). So the first is taken where nothing is said, and who looks for the best head tries both.
+A target token has two rows of weights: of the step that writes it, and of the next step, which reads it. A single head
+often aligns better by the second (Chen et al. 2020, "Accurate Word Alignment Induction from Neural Machine
+Translation"), the mean of several heads by the first, and so do all heads of the date model of `pellucid demo`
+(benchmarks/date_alignment.py). So the first is the default, and the search for the best head tries both.
 
-In files an alignment is a line a sentence, `0-0 1-2 2?3`, source before target: `i-j` is a sure link, `i?j` or `ipj` a
-possible one. Numbers count words from 0 (Pharaoh, fast_align), or from 1 in some gold sets.
+A file has one line per sentence, `0-0 1-2 2?3`, source before target: `i-j` is a sure link, `i?j` or `ipj` a possible
+one. Word indices begin at 0 (Pharaoh, fast_align), or at 1 in some gold sets.
 """
 
 import re
@@ -16,43 +16,45 @@ from typing import Literal, get_args
 
 import numpy as np
 
-from pellucid.analysis.weights import check_fit, mixed_weights
-from pellucid.errors import ConfigError, DataError
+from pellucid.analysis.weights import average_weights, check_fit
+from pellucid.errors import ConfigError, DataError, format_value
+from pellucid.text.normalization import normalize
 from pellucid.tracing.attention import Array
+from pellucid.tracing.token_places import fold_text, place_tokens
 from pellucid.tracing.tokens import Token
 from pellucid.tracing.trace import Trace
+from pellucid.weights.aligning_head import Row
 
 Link = tuple[int, int]
-"""The number of a source word and of a target word, from 0."""
+"""The indices of a source word and of a target word, from 0."""
 
 LINK = re.compile(r"(\d+)([-?p])(\d+)")
 
 Method = Literal["argmax", "mutual", "threshold"]
-Row = Literal["writes", "reads"]
 Level = Literal["words", "tokens"]
 
 
 @dataclass(frozen=True, slots=True)
 class Gold:
-    """Holds what people say is aligned. Every sure link is a possible one, too."""
+    """Holds a manual alignment. Every sure link is also a possible one."""
 
     sure: frozenset[Link]
     possible: frozenset[Link]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Extraction:
-    """Says how links are read off weights."""
+class LinkExtraction:
+    """Defines how links are extracted from weights."""
 
     method: Method = "argmax"
-    """argmax: each target word to the source word with most weight; mutual: where that holds the other way round, too
-    (the intersection); threshold: to each source word of at least so much weight."""
+    """argmax: each target word is linked to the source word with most weight; mutual: only if this holds in both
+    directions (the intersection); threshold: to each source word of at least `threshold` weight."""
     threshold: float = 0.2
-    """The least weight of a link, 0 to 1, for the method of that name."""
+    """The least weight of a link, 0 to 1, for the method threshold."""
     row: Row = "writes"
-    """The step whose weights a target token is given: the one that writes it, or the one that reads it."""
+    """The step that a target token's weights are taken from: the one that writes it, or the one that reads it."""
     level: Level = "words"
-    """Words (the sum over a source word's tokens, the mean over a target word's) or tokens are aligned."""
+    """Alignment of words (the sum over a source word's tokens, the mean over a target word's) or of tokens."""
 
     def __post_init__(self) -> None:
         for name, allowed in (("method", Method), ("row", Row), ("level", Level)):
@@ -70,32 +72,34 @@ class SoftAlignment:
     weights: Array
     """(..., targets, sources)."""
     targets: list[int]
-    """The number of each row's word (or token) in its sentence."""
+    """The index of each row's word (or token) in its sentence."""
     sources: list[int]
 
 
 def align_trace(
-    trace: Trace, layer: int | None = None, head: int | None = None, extraction: Extraction | None = None
+    trace: Trace, layer: int | None = None, head: int | None = None, extraction: LinkExtraction | None = None
 ) -> frozenset[Link]:
-    """Returns the links (source, target) by a head of the trace's cross-attention, or by a mean: see mixed_weights().
+    """Returns the links (source, target) of a head of the trace's cross-attention, or of a mean: see average_weights().
 
-    Raises DataError where there is no cross-attention or no such head, or the tokens make no words.
+    Raises DataError if there is no cross-attention or no such head, or the tokens form no words.
     """
-    how = extraction or Extraction()
-    soft = soft_alignment(mixed_weights(trace["cross"], layer, head), *_sides(trace), how)
+    how = extraction or LinkExtraction()
+    soft = soft_alignment(average_weights(trace["cross"], layer, head), *_sides(trace), how)
     return extract_links(soft, how)
 
 
-def soft_alignment(weights: Array, out: Sequence[Token], src: Sequence[Token], extraction: Extraction) -> SoftAlignment:
-    """Returns cross-attention (..., T, S) between the words or tokens that can be aligned: special ones cannot.
+def soft_alignment(
+    weights: Array, out: Sequence[Token], src: Sequence[Token], extraction: LinkExtraction
+) -> SoftAlignment:
+    """Returns cross-attention (..., T, S) between the words or tokens that can be aligned, without special tokens.
 
     Args:
-        weights: row t is of the step that writes `out[t]`, having read those before it.
+        weights: row t is from the step that writes `out[t]` after reading the tokens before it.
     """
     check_fit(weights, out, src)
     rows, columns = (_units(tokens, extraction.level) for tokens in (out, src))
     later = 1 if extraction.row == "reads" else 0
-    last = len(out) - 1  # a text without an end token is not read to its end
+    last = len(out) - 1  # without an end token the last token is never read
     by_row = [weights[..., [min(place + later, last) for place in places], :].mean(axis=-2) for places in rows.values()]
     stacked = np.stack(by_row, axis=-2) if by_row else weights[..., :0, :]  # (..., targets, S)
     summed = [stacked[..., places].sum(axis=-1) for places in columns.values()]
@@ -103,8 +107,8 @@ def soft_alignment(weights: Array, out: Sequence[Token], src: Sequence[Token], e
     return SoftAlignment(merged.astype(np.float32), list(rows), list(columns))
 
 
-def extract_links(soft: SoftAlignment, extraction: Extraction) -> frozenset[Link]:
-    """Reads the links (source, target) off weights (targets, sources); of equal weights the first counts."""
+def extract_links(soft: SoftAlignment, extraction: LinkExtraction) -> frozenset[Link]:
+    """Extracts the links (source, target) from weights (targets, sources); the first of equal weights counts."""
     weights = soft.weights
     if not weights.size:
         return frozenset()
@@ -124,7 +128,7 @@ def _sides(trace: Trace) -> tuple[Sequence[Token], Sequence[Token]]:
 
 
 def _units(tokens: Sequence[Token], level: Level) -> dict[int, list[int]]:
-    """Returns the places of each word (or token) by its number."""
+    """Returns the positions of each word (or token) by its index."""
     usable = [(place, token) for place, token in enumerate(tokens) if not token.special]
     if level == "tokens":
         return {number: [place] for number, (place, _) in enumerate(usable)}
@@ -133,19 +137,19 @@ def _units(tokens: Sequence[Token], level: Level) -> dict[int, list[int]]:
         if token.word is not None:
             units.setdefault(token.word, []).append(place)
     if usable and not units:
-        raise DataError("the tokens make no words to be aligned", "align tokens")
+        raise DataError("the tokens form no words that can be aligned", "align tokens")
     return units
 
 
 def write_links(links: Iterable[Link]) -> str:
-    """Writes links as `0-0 1-2`, ordered by the target's number, then the source's."""
+    """Returns links as `0-0 1-2`, ordered by target index, then source index."""
     return " ".join(f"{i}-{j}" for i, j in sorted(links, key=lambda link: link[::-1]))
 
 
 def read_gold(lines: Iterable[str], one_based: bool = False) -> Iterator[Gold]:
-    """Reads the alignment of each line; a file without possible links has none but the sure ones.
+    """Reads the alignment of each line; without possible links in a file, the sure links are the possible ones.
 
-    Raises DataError, with the line's number, for what is not a link, or a 0 where numbers count from 1.
+    Raises DataError, with the line number, for an invalid link, or for a 0 if indices begin at 1.
     """
     for number, line in enumerate(lines, start=1):
         sure, possible = set(), set()
@@ -158,7 +162,7 @@ def read_gold(lines: Iterable[str], one_based: bool = False) -> Iterator[Gold]:
 
 
 def _link(text: str, line: int, first: int) -> tuple[Link, bool]:
-    """Reads a link, and tells if it is sure."""
+    """Returns a link, and True if it is sure."""
     match = LINK.fullmatch(text)
     if match is None:
         raise DataError(
@@ -171,35 +175,35 @@ def _link(text: str, line: int, first: int) -> tuple[Link, bool]:
     return (i, j), match[2] == "-"
 
 
-def by_spaces(tokens: Sequence[Token], line: str) -> tuple[Token, ...]:
-    """Numbers tokens by the word of `line`, as its spaces part it, that each begins in: alignments count these words.
+def words_of_line(line: str) -> list[str]:
+    """Returns the words that alignments count, separated by spaces in the normalized line (form `nfc`).
 
-    A tokenizer's own words may be others: it parts punctuation, or knows no spaces. Raises DataError where the tokens
-    spell another text than the line, and make another number of words, too.
+    A line in another spelling (decomposed, with soft hyphens or zero-width characters) has the same words.
     """
-    number_at = [number for number, word in enumerate(line.split()) for _ in word]
-    written = ["".join(token.written.split()) for token in tokens]
-    spelled = "".join(text for text, token in zip(written, tokens, strict=True) if not token.special)
-    if spelled == "".join(line.split()):
-        return _numbered(tokens, written, number_at)
-    words = {token.word for token in tokens if token.word is not None}
-    if words == set(range(len(line.split()))):  # lower-cased or normalised, or with unknown tokens
+    return normalize(line, "nfc").split()
+
+
+def assign_words(tokens: Sequence[Token], line: str) -> tuple[Token, ...]:
+    """Assigns each token to the word of words_of_line(line) that it begins in.
+
+    A tokenizer may split words differently: at punctuation, or without spaces. Its text may differ in case, accents and
+    compatibility forms, and have unknown tokens. Raises DataError if the tokens spell a different text than the line
+    and also form a different number of words.
+    """
+    words = words_of_line(line)
+    number_at = [number for number, word in enumerate(words) for _ in fold_text(word)]
+    places = place_tokens(tokens, "".join(map(fold_text, words)))
+    if places is not None and number_at:
+        return tuple(
+            token if place is None else replace(token, word=number_at[min(place, len(number_at) - 1)])
+            for token, place in zip(tokens, places, strict=True)
+        )
+    own = {token.word for token in tokens if token.word is not None}
+    if words and own == set(range(len(words))):
         return tuple(tokens)
+    spelled = "".join("".join(token.text_in_word.split()) for token in tokens if not token.special)
     raise DataError(
-        f"`{line[:60]}` has {len(line.split())} words, but its tokens spell `{spelled[:60]}` in {len(words)} words: "
-        "which token is part of which word cannot be told",
-        'align tokens (`level="tokens"`), or write a space around each word as the tokenizer knows it',
+        f"`{format_value(line)}` has {len(words)} words, but its tokens spell `{format_value(spelled)}` in "
+        f"{len(own)} words: the tokens cannot be assigned to words",
+        'align tokens (`level="tokens"`), or write spaces between the words of the tokenizer',
     )
-
-
-def _numbered(tokens: Sequence[Token], written: Sequence[str], number_at: Sequence[int]) -> tuple[Token, ...]:
-    found, place = [], 0
-    for token, text in zip(tokens, written, strict=True):
-        if token.special:
-            found.append(token)
-            continue
-        # What adds nothing, as a lone space or a later byte of a character, goes with what stands before it, if any.
-        at = min(place, len(number_at) - 1) if text else max(place - 1, 0)
-        found.append(replace(token, word=number_at[at] if number_at else None))
-        place += len(text)
-    return tuple(found)

@@ -1,4 +1,4 @@
-"""Compares two attentions: of two checkpoints on the same text, of two texts of a length, or of two heads."""
+"""Compares two attentions: of two checkpoints on the same text, of two texts of equal length, or of two heads."""
 
 from dataclasses import dataclass
 
@@ -12,18 +12,18 @@ from pellucid.tracing.trace import Trace
 
 @dataclass(frozen=True)
 class Compared:
-    """Holds attentions A and B of a kind, of equal shape."""
+    """Holds attentions A and B of one kind, of equal shape."""
 
     a: AttentionTrace
     b: AttentionTrace
 
     def difference(self, layer: int, head: int) -> Array:
-        """Computes A - B of a head, (L, M), from -1 to 1."""
+        """Computes A - B for a head, (L, M), from -1 to 1."""
         difference: Array = self.a.weights(layer, head) - self.b.weights(layer, head)
         return difference
 
     def distances(self) -> Array:
-        """Computes how far each head of A is from the same one of B, (N, H): the mean of row_distances()."""
+        """Computes the distance of each head of A from the same head of B, (N, H): the mean of row_distances()."""
         found = np.zeros((self.a.num_layers, self.a.num_heads), np.float32)
         for layer, head in np.ndindex(*found.shape):
             found[layer, head] = row_distances(self.a.weights(layer, head), self.b.weights(layer, head)).mean()
@@ -33,19 +33,19 @@ class Compared:
 def compare(a: Trace, b: Trace) -> dict[str, Compared]:
     """Pairs the attentions that both traces have, by name. Tokens may differ: texts of equal length can be compared.
 
-    Raises DataError where they have no attention in common, or one of another shape.
+    Raises DataError if the traces have no attention in common, or a common one differs in shape.
     """
     names = [name for name in a.attentions if name in b.attentions]
     if not names:
         raise DataError(
-            f"there is nothing to compare: one trace has {', '.join(a) or 'no attention'}, the other "
+            f"nothing to compare: one trace has {', '.join(a) or 'no attention'}, the other "
             f"{', '.join(b) or 'no attention'}"
         )
     return {name: compare_attentions(a[name], b[name]) for name in names}
 
 
 def compare_attentions(a: AttentionTrace, b: AttentionTrace) -> Compared:
-    """Pairs two attentions. Raises DataError where their layers, heads, rows or columns are not as many."""
+    """Pairs two attentions. Raises DataError if they differ in the number of layers, heads, rows or columns."""
     shapes = [(x.num_layers, x.num_heads, *x.size) for x in (a, b)]
     if shapes[0] != shapes[1]:
         kinds = ("layers", "heads", "rows", "columns")
@@ -61,8 +61,8 @@ def row_distances(a: Array, b: Array) -> Array:
     """Computes the Jensen-Shannon distance of each row, 0 to 1: two of (L, M) -> (L,).
 
     sqrt(JSD), JSD = H(m) - (H(a) + H(b)) / 2 in bits, m = (a + b) / 2 (Endres and Schindelin 2003): 0 for equal rows, 1
-    where one puts its weight on nothing that the other does. Rows with nothing to attend to are at no distance from
-    each other, and at 1/√2 from any other.
+    for rows without a common column of positive weight. The distance is 0 between two rows of zeros, where all is
+    masked, and 1/√2 between a row of zeros and any other.
     """
     first, second = a.astype(np.float64), b.astype(np.float64)  # small differences of near numbers are taken
     divergence = _bits((first + second) / 2) - (_bits(first) + _bits(second)) / 2

@@ -1,6 +1,6 @@
-"""Follows attention through all layers: where a place's content came from, and how much of it attention really moves.
+"""Follows attention through all layers: the origin of each position's content, and how much attention moves.
 
-Attention weights say how values are mixed, not what is in them nor what becomes of them: attention is not by itself an
+Attention weights give the mixture of values, but neither their content nor their later use: attention alone is not an
 explanation (Jain and Wallace 2019). `pellucid.ablate` measures what a head does for the model's output.
 """
 
@@ -26,20 +26,20 @@ LIMITS: Mapping[str, str] = MappingProxyType(
         "raw": "How a head mixes values. What the values hold after the first layer, it does not say.",
         "rollout": "It takes the residual stream for as strong as all heads together and the heads for equal, and it "
         "leaves out values, feed-forward networks and norms.",
-        "norm": "One head in one layer: what heads add can cancel out, and norms behind it are left out.",
+        "norm": "One head in one layer: the outputs of heads can cancel out, and later norms are ignored.",
     }
 )
-NOTE = "Attention is not by itself an explanation: `pellucid.ablate` measures what a head is worth."
+NOTE = "Attention is not by itself an explanation: `pellucid.ablate` measures the effect of a head."
 
 
-def rollout(trace: Trace) -> dict[str, Array]:
-    """Computes how much of each input is in each place after each layer, (N, L, M) by the attention's name.
+def compute_rollout(trace: Trace) -> dict[str, Array]:
+    """Computes how much of each input is in each position after each layer, (N, L, M) by the attention's name.
 
     Source: Abnar and Zuidema, "Quantifying Attention Flow in Transformers" (2020), equation 1: a self-attention block
-    leaves half of a place as it is and mixes the other half, R_n = (I + A_n) / 2 · R_{n-1}, A the mean over the heads.
-    For an encoder-decoder the same is done with both of a decoder layer's blocks, cross-attention mixing in the memory,
-    which the encoder's last R makes up: "decoder.self" then tells the parts of the target read so far,
-    "cross" those of the source; together their rows sum to one.
+    leaves half of a position unchanged and mixes the other half, R_n = (I + A_n) / 2 · R_{n-1}, A the mean over heads.
+    For an encoder-decoder both blocks of a decoder layer are treated this way; cross-attention mixes in the memory,
+    which the encoder's last R describes. "decoder.self" then holds the shares of the target read so far, "cross" the
+    shares of the source; together their rows sum to one.
     """
     found: dict[str, Array] = {}
     if "encoder.self" in trace.attentions:
@@ -55,27 +55,28 @@ def rollout(trace: Trace) -> dict[str, Array]:
 
 
 def norm_weighted(attention: AttentionTrace) -> Array:
-    """Computes the length of the vector that each key adds to each query's output, (N, H, L, M).
+    """Computes the norm of the vector that each key adds to each query's output, (N, H, L, M).
 
     Source: Kobayashi et al., "Attention is Not Only a Weight" (2020), section 3: ||a_ij f(x_j)||, with f(x) = x W^V W^O
-    of the head. Raises DataError for weights that came without values.
+    of the head. Raises DataError for weights without values.
     """
     if attention.value_norms is None:
         raise DataError(
-            f"`{attention.name}` has no value norms: its weights came ready-made", "trace the model that computes them"
+            f"`{attention.name}` has no value norms: the trace was made from weights",
+            "trace the model that computes them",
         )
     return all_weights(attention) * attention.value_norms[:, :, None, :]
 
 
 def share_of_rows(values: Array) -> Array:
-    """Scales each row of (..., L, M) to sum to one, to set it beside weights; a row of zeros stays as it is."""
+    """Scales each row of (..., L, M) to sum to one, for comparison with weights; a row of zeros is unchanged."""
     sums = values.sum(axis=-1, keepdims=True)
     scaled: Array = np.divide(values, sums, out=np.zeros_like(values), where=sums > 0)
     return scaled
 
 
 def _mean_heads(attention: AttentionTrace) -> Array:
-    """Computes the mean over the heads, (N, L, M), a layer at a time: a long text's heads need not be held together."""
+    """Computes the mean over the heads, (N, L, M), one layer at a time to save memory on long texts."""
     heads = range(attention.num_heads)
     layers = range(attention.num_layers)
     return np.stack([np.mean([attention.weights(n, h) for h in heads], axis=0, dtype=np.float32) for n in layers])

@@ -3,27 +3,28 @@
 import torch
 from torch import Tensor
 
-from pellucid.analysis.replay import MOST_NUMBERS, Replay, Writer, reading_embedding
+from pellucid.analysis.replay import MOST_NUMBERS, Replay, Writer, get_input_embedding
 from pellucid.model.families import DecoderOnly, SequenceClassifier
-from pellucid.tracing.apart import apart
+from pellucid.tracing.module_copy import copy_module_tree
 
 
 def gradients(replay: Replay, steps: int = 0) -> Tensor:
-    """Returns how much the vector of each token that was read counts for the log-probability of each row: (R, M).
+    """Returns the contribution of each input token's vector to the log-probability of each row: (R, M).
 
-    It is the gradient times the token's embedding; positions and segments stay as they are. With `steps` it is the mean
-    of the gradients at so many points, in the middles of equal parts of the straight way from vectors of zeros to the
-    tokens': summed over all places it is nearly what the log-probability gains on that way. It is not where a norm
-    comes first and positions are not added (`norm = "pre"` with rotary or relative ones): the norm of a vector is that
-    of any part of it, so that all is gained in the first, smallest step.
+    It is the gradient times the token's embedding; positions and segments are unchanged. With `steps` it is the mean of
+    the gradients at `steps` points, the midpoints of equal intervals on the straight line from zero vectors to the
+    token
+    vectors: summed over all positions it approximates the gain in log-probability along the line. This fails for
+    pre-norm models whose positions are not added (`norm = "pre"` with rotary or relative ones): the norm of a vector
+    equals the norm of any scaled copy, so that the whole gain falls into the first, smallest step.
     """
-    model = apart(replay.model)
-    embedding = reading_embedding(model)
+    model = copy_module_tree(replay.model)
+    embedding = get_input_embedding(model)
     ids = replay.tgt if isinstance(model, DecoderOnly) else replay.src
     assert ids is not None
     vectors = embedding.tokens(ids)[0].detach()  # (M, D)
     shares = [(step + 0.5) / steps for step in range(steps)] or [1.0]
-    # A pass for each row and each point of the way: a row's own gradient is wanted.
+    # One pass per row and point of the line, to get a separate gradient for each row.
     jobs = [(row, share) for row in range(len(replay.out)) for share in shares]
     widest = (len(vectors) + len(replay.out)) * model.config.d_ff + replay.width
     some = max(1, MOST_NUMBERS // widest)
@@ -34,7 +35,7 @@ def gradients(replay: Replay, steps: int = 0) -> Tensor:
         scaled = (scales[:, None, None].to(vectors.dtype) * vectors).requires_grad_()  # (B, M, D)
         handle = embedding.tokens.register_forward_hook(lambda *_, scaled=scaled: scaled)
         try:
-            log_probs = _chosen(replay, model, rows)
+            log_probs = _compute_written_log_prob(replay, model, rows)
         finally:
             handle.remove()
         (gradient,) = torch.autograd.grad(log_probs.sum(), scaled)  # (B, M, D)
@@ -42,8 +43,8 @@ def gradients(replay: Replay, steps: int = 0) -> Tensor:
     return found
 
 
-def _chosen(replay: Replay, model: Writer, rows: Tensor) -> Tensor:
-    """Returns the log-probability of what was written, (B,): of one row of each pass."""
+def _compute_written_log_prob(replay: Replay, model: Writer, rows: Tensor) -> Tensor:
+    """Returns the log-probability of the output, (B,), of one row per pass."""
     if isinstance(model, SequenceClassifier):
         logits = replay.logits(copies=len(rows), model=model)[:, 0]  # (B, C)
     else:

@@ -1,4 +1,4 @@
-"""Runs the pass of a trace again: its residual stream recorded, places hidden, or token vectors replaced."""
+"""Reruns the forward pass of a trace: records its residual stream, hides positions, or replaces token vectors."""
 
 from collections.abc import Sequence
 from contextlib import suppress
@@ -9,7 +9,7 @@ from typing import Any, NamedTuple, cast
 import torch
 from torch import Tensor, nn
 
-from pellucid.errors import DataError, argument, shown
+from pellucid.errors import DataError, format_argument, format_value
 from pellucid.model.attention import MultiHeadAttention
 from pellucid.model.embeddings import Embeddings
 from pellucid.model.families import DecoderOnly, EncoderOnly, Model, SequenceClassifier
@@ -18,82 +18,73 @@ from pellucid.model.masks import causal_mask
 from pellucid.model.transformer import Transformer
 from pellucid.tasks.encoder import BEGIN_WITH_IT
 from pellucid.tasks.task import TextModel
-from pellucid.tracing.apart import in_evaluation
-from pellucid.tracing.passes import checksum
-from pellucid.tracing.recorder import watched
-from pellucid.tracing.tokens import Token, tokens_alone
+from pellucid.tracing.module_copy import copy_in_eval_mode
+from pellucid.tracing.recorder import AttentionCall, observe_model
+from pellucid.tracing.recording import checksum
+from pellucid.tracing.tokens import Token, make_single_tokens
 from pellucid.tracing.trace import Trace
 
 Writer = Transformer | DecoderOnly | SequenceClassifier
-"""The models that say something: tokens, or a class."""
+"""The models with outputs: tokens or a class."""
 
 MOST_NUMBERS = 16_000_000
-"""Logits that are held at a time: 64 MB in single precision."""
+"""The number of logits that are held at a time: 64 MB in single precision."""
 
 
-def reading_embedding(model: Writer) -> Embeddings:
-    """Returns the embedding of what is read: the source's, or that of a decoder alone."""
+def get_input_embedding(model: Writer) -> Embeddings:
+    """Returns the embedding of the input: of the source, or of a decoder-only model's text."""
     return model.tgt_embedding if isinstance(model, DecoderOnly) else model.src_embedding
 
 
 class ResidualSum(NamedTuple):
-    """One residual sum of the stack that writes; (L, D) each."""
+    """One residual sum of the output stack; (L, D) each."""
 
     place: str
-    """The sublayer: "decoder.layers.0.cross_attn"."""
+    """The sublayer's place in the model: "decoder.layers.0.cross_attn"."""
     layer: int
     sublayer: str
-    """Its name there: "cross_attn"."""
+    """Its name in the layer: "cross_attn"."""
     norm: nn.Module
     before: Tensor
     added: Tensor
     after: Tensor
 
 
-class Call(NamedTuple):
-    """One attention of the stack that writes."""
-
-    weights_of: tuple[Tensor, Tensor, Tensor | None, Tensor | None]
-    """q (1, H, L, K), k (1, H, M, K), mask and bias, as attention_weights() takes them."""
-    v: Tensor
-    """(H, M, K)."""
-
-
 @dataclass
-class Stream:
-    """Holds the residual stream of the stack that writes, from its embedding to what its last layer hands on."""
+class ResidualStream:
+    """Holds the residual stream of the output stack, from its embedding to the output of its last layer."""
 
     embedded: Tensor
     """(L, D)."""
     sums: list[ResidualSum]
-    calls: dict[tuple[str, int], Call]
-    """The attentions, by their kind and layer."""
+    calls: dict[tuple[str, int], AttentionCall]
+    """The attentions by kind and layer."""
     joined: dict[str, Tensor]
-    """By an attention's place what its W^O takes in, (L, H * K): zeros where a head is switched off."""
+    """By an attention's place the input of its W^O, (L, H * K): zeros for a disabled head."""
     logits: Tensor
-    """(R, V), of the pass itself."""
+    """(R, V), of the same forward pass."""
 
 
 class Replay:
-    """A trace's pass of the model that it was recorded of, in evaluation mode.
+    """Reruns a trace's forward pass in the model that was traced, in evaluation mode.
 
-    R rows: the places that were written, or one of a classifier; what they wrote is `out`, (R,).
+    R rows: the output positions, or a single one for a classifier; their outputs are `out`, (R,).
     """
 
     def __init__(self, model: TextModel[Any] | Model, trace: Trace) -> None:
-        """Raises DataError where the model wrote nothing, or the trace is of another model or has no ids."""
+        """Raises DataError if the model has no output, or the trace is of another model or has no ids."""
         reader = model if isinstance(model, TextModel) else None
         plain: Any = model.model if isinstance(model, TextModel) else model
         if not isinstance(plain, Transformer | DecoderOnly | SequenceClassifier):
             raise DataError(
-                f"a model of the class {type(plain).__name__} says nothing that could be explained", BEGIN_WITH_IT
+                f"a model of the class {type(plain).__name__} has no output that could be explained", BEGIN_WITH_IT
             )
         if trace.model.get("weights") != checksum(plain):
             raise DataError(
-                "the trace was recorded of another model, or of other weights",
-                "trace the text with the model that you give",
+                "the trace was recorded with another model, or with other weights",
+                "trace the text with the given model",
             )
-        self.model: Writer = in_evaluation(plain)
+        self.model: Writer = copy_in_eval_mode(plain)
         self.trace = trace
         self._device = next(plain.parameters()).device
         self._tokenizer = None if reader is None else reader.tokenizers.target
@@ -105,7 +96,7 @@ class Replay:
         has_segments = plain.config.num_segments > 0 and self.src is not None and not isinstance(plain, Transformer)
         self._segments = torch.tensor(kinds, device=self._device) if has_segments else None
         self.read: tuple[Token, ...] = trace.sequences["tgt" if is_decoder else "src"]
-        """The tokens whose influence is asked for."""
+        """The tokens whose influence is measured."""
 
     def _ids(self, name: str) -> Tensor:
         ids = [token.id for token in self.trace.sequences[name]]
@@ -113,12 +104,12 @@ class Replay:
 
     @property
     def writes_classes(self) -> bool:
-        """True of a classifier."""
+        """True for a classifier."""
         return isinstance(self.model, SequenceClassifier)
 
     @cached_property
     def out(self) -> Tensor:
-        """The id that each row wrote, (R,); of a classifier its most probable class."""
+        """Returns the output id of each row, (R,); a classifier's most probable class."""
         if self.writes_classes:
             with torch.no_grad():
                 return self.logits()[0].argmax(dim=-1)
@@ -126,64 +117,64 @@ class Replay:
 
     @property
     def rows(self) -> tuple[Token, ...]:
-        """The tokens that were written; of a classifier its label."""
-        return self.named(self.out.tolist()) if self.writes_classes else self.trace.sequences["out"]
+        """Returns the output tokens; a classifier's label."""
+        return self.label_ids(self.out.tolist()) if self.writes_classes else self.trace.sequences["out"]
 
-    def named(self, ids: Sequence[int]) -> tuple[Token, ...]:
-        """Returns each id as a token that stands by itself; of a classifier the labels."""
+    def label_ids(self, ids: Sequence[int]) -> tuple[Token, ...]:
+        """Returns each id as a token without a word; the labels for a classifier."""
         if self.writes_classes:
             return tuple(Token(self._labels[i], self._labels[i], i) for i in ids)
-        tokens = tokens_alone(self._tokenizer, set(ids), self.model.config.special_ids)
+        tokens = make_single_tokens(self._tokenizer, set(ids), self.model.config.special_ids)
         return tuple(tokens[i] for i in ids)
 
-    def id_of(self, word: int | str) -> int:
-        """Returns the id of a word or class, which may be given as one.
+    def get_id(self, word: int | str) -> int:
+        """Returns the id of a word or class, which may be an id already.
 
-        Raises DataError where there is no such id or label, or the tokenizer does not make a single token of it.
+        Raises DataError if the id or label does not exist, or the tokenizer does not encode it as a single token.
         """
         size = self.model.config.num_classes if self.writes_classes else self.model.config.tgt_vocab_size
         if not isinstance(word, str):
             if not 0 <= word < size:
-                raise DataError(f"{argument('against', word)} is no id of the model's: they are 0..{size - 1}")
+                raise DataError(f"{format_argument('foil', word)} is not an id of the model: the ids are 0..{size - 1}")
             return int(word)
         if self.writes_classes:
             if word not in self._labels:
-                raise DataError(f"the model has no label `{shown(word)}`", f"it has {', '.join(self._labels[:20])}")
+                raise DataError(
+                    f"the model has no label `{format_value(word)}`", f"it has {', '.join(self._labels[:20])}"
+                )
             return self._labels.index(word)
         if self._tokenizer is None:
-            raise DataError(
-                f"{argument('against', word)} is a text, and the model came without a tokenizer", "give an id"
-            )
+            raise DataError(f"{format_argument('foil', word)} is a text, but the model has no tokenizer", "give an id")
         ids = self._tokenizer.encode(word)
         if len(ids) != 1 or ids[0] == self._tokenizer.unk_id:
             spelled = " ".join(self._tokenizer.tokens(ids))
             raise DataError(
-                f"{argument('against', word)} is not one token that the model knows: it is read as {len(ids)} "
-                f"({shown(spelled)})",
-                "give the first of them, or an id",
+                f"{format_argument('foil', word)} is not one token of the model: it is encoded as {len(ids)} "
+                f"({format_value(spelled)})",
+                "pass the first of them, or an id",
             )
         return ids[0]
 
     @property
     def reading_attention(self) -> str:
-        """The kind of attention by which what was read comes to the stack that writes."""
+        """The kind of attention through which the input reaches the output stack."""
         if self.writes_classes:
             return "encoder.self"
         return "cross" if isinstance(self.model, Transformer) else "decoder.self"
 
     @property
     def stack(self) -> Encoder | Decoder:
-        """The stack that writes: the decoder, or a classifier's encoder."""
+        """The output stack: the decoder, or a classifier's encoder."""
         return self.model.encoder if isinstance(self.model, EncoderOnly) else self.model.decoder
 
     def logits(self, visible: Tensor | None = None, copies: int = 1, model: Writer | None = None) -> Tensor:
-        """Returns logits (B, R, V) of the pass, or (B, 1, C) of a classifier.
+        """Returns logits (B, R, V) of the forward pass, or (B, 1, C) for a classifier.
 
         Args:
-            visible: bool (B, M), False = nobody attends to this place of what is read. In a decoder alone a place still
-                attends to itself. None: all.
-            copies: the number B of equal passes, where nothing is hidden.
-            model: whose pass it is; None: the replay's own.
+            visible: bool (B, M), False = hidden from all positions. In a decoder-only model a position still
+                attends to itself. None: all are visible.
+            copies: the number B of identical passes, if nothing is hidden.
+            model: the model to run; None: the replay's model.
         """
         model = self.model if model is None else model
         if not isinstance(model, SequenceClassifier):
@@ -197,7 +188,7 @@ class Replay:
     def states(
         self, visible: Tensor | None = None, copies: int = 1, model: Transformer | DecoderOnly | None = None
     ) -> Tensor:
-        """Returns what the output projection sees, (B, T, D), with the arguments of `logits`; not of a classifier."""
+        """Returns the input of the output projection, (B, T, D), with the arguments of `logits`; no classifiers."""
         model = cast(Transformer | DecoderOnly, self.model) if model is None else model
         assert self.tgt is not None
         B, mask = _sizes(visible, copies)
@@ -212,27 +203,27 @@ class Replay:
         return states
 
     def log_probs(self, visible: Tensor) -> Tensor:
-        """Returns the log-probability that each of B passes gives to what the rows wrote, (B, R).
+        """Returns the log-probability of each row's output in each of B passes, (B, R).
 
-        `visible` is as `logits` takes it.
+        `visible` is an argument of `logits`.
         """
         with torch.inference_mode():
             some = max(1, MOST_NUMBERS // (len(self.out) * self.width))
-            found = [self._chosen(self.logits(part)) for part in torch.split(visible, some)]
+            found = [self._select_written(self.logits(part)) for part in torch.split(visible, some)]
             return torch.cat(found)  # (B, R)
 
-    def _chosen(self, logits: Tensor) -> Tensor:
+    def _select_written(self, logits: Tensor) -> Tensor:
         """(B, R, V) -> (B, R)."""
         out = self.out.expand(len(logits), -1)[..., None]  # (B, R, 1)
         return logits.float().log_softmax(dim=-1).gather(-1, out)[..., 0]
 
     @property
     def width(self) -> int:
-        """The number of logits of a row: words, or classes."""
+        """The number of logits of a row: vocabulary size, or number of classes."""
         return self.model.config.num_classes if self.writes_classes else self.model.config.tgt_vocab_size
 
     def readout(self, states: Tensor) -> Tensor:
-        """Returns logits (R, V) of what a layer hands on, (L, D): by way of the final norm, where there is one."""
+        """Returns logits (R, V) of a layer's output, (L, D), through the final norm, if there is one."""
         x = states if self.stack.norm is None else self.stack.norm(states)  # (L, D)
         if isinstance(self.model, SequenceClassifier):
             logits: Tensor = self.model.head(x[None])  # (1, C)
@@ -240,27 +231,26 @@ class Replay:
         return self.model.output_projection(x)  # (L, V)
 
     @torch.inference_mode()
-    def stream(self) -> Stream:
-        """Runs the pass and records the residual stream of the stack that writes.
+    def stream(self) -> ResidualStream:
+        """Runs the forward pass and records the residual stream of the output stack.
 
-        Raises DataError where a layer of somebody's own does not tell of its sums.
+        Raises DataError if a custom layer does not report its residual sums.
         """
         side = "encoder" if self.writes_classes else "decoder"
         sums: list[ResidualSum] = []
-        calls: dict[tuple[str, int], Call] = {}
+        calls: dict[tuple[str, int], AttentionCall] = {}
         joined: dict[str, Tensor] = {}
         embedded: list[Tensor] = []
 
-        def see(name: str, layer: int, block: nn.Module, *seen: Any) -> None:
-            q, k, v, mask, bias, _ = seen
-            calls[name, layer] = Call((q, k, mask, bias), v[0])
+        def see(call: AttentionCall) -> None:
+            calls[call.name, call.layer] = call
 
         def see_sum(place: str, norm: nn.Module, before: Tensor, added: Tensor, after: Tensor) -> None:
             if place.startswith(f"{side}.layers."):
                 _, _, layer, sublayer = place.split(".", 3)
                 sums.append(ResidualSum(place, int(layer), sublayer, norm, before[0], added[0], after[0]))
 
-        with watched(self.model, see, see_sum) as copied:
+        with observe_model(self.model, see, see_sum) as copied:
             embedding = copied.src_embedding if isinstance(copied, EncoderOnly) else copied.tgt_embedding
             embedding.register_forward_hook(lambda module, given, output: embedded.append(output[0]))
             for place, module in copied.named_modules():
@@ -271,20 +261,20 @@ class Replay:
         told = {one.layer for one in sums}
         if len(told) < layers:
             raise DataError(
-                f"{layers - len(told)} of the {layers} layers of the {side} do not tell what they add to what comes in",
-                "let a layer of your own derive from pellucid.EncoderLayer or DecoderLayer, and use its `add`",
+                f"{layers - len(told)} of the {layers} layers of the {side} do not report their residual updates",
+                "derive a custom layer from pellucid.EncoderLayer or DecoderLayer, and use its `add`",
             )
-        return Stream(embedded[0], sums, calls, joined, logits)
+        return ResidualStream(embedded[0], sums, calls, joined, logits)
 
     def sublayer(self, place: str) -> nn.Module | None:
-        """Returns the module of a sublayer by its place; None where a layer has none of this name."""
+        """Returns the module of a sublayer by its place; None if the layer has no sublayer of this name."""
         with suppress(AttributeError):
             return self.model.get_submodule(place)
         return None
 
 
 def _sizes(visible: Tensor | None, copies: int) -> tuple[int, Tensor | None]:
-    """Returns the number of passes, B, and what is visible as a mask (B, 1, 1, M)."""
+    """Returns the number of passes, B, and `visible` as a mask (B, 1, 1, M)."""
     return (copies, None) if visible is None else (len(visible), visible[:, None, None, :])
 
 

@@ -1,4 +1,4 @@
-"""Tells in five figures what kind of head a head is: how sharp, how far it looks, and where its weight goes."""
+"""Computes five statistics that describe a head: how sharp it is, how far it looks, and where its weight goes."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -20,21 +20,22 @@ STATISTICS = ("entropy", "distance", "diagonality", "previous", "sink")
 def statistics(attention: AttentionTrace, sinks: Sinks | None = None) -> dict[str, Array]:
     """Returns five statistics of every head, each (N, H), by their names in STATISTICS.
 
-    w_ij is the weight of row i on column j, i in 0..L-1, j in 0..M-1. Each is the mean over the rows that it says
-    anything about; rows with nothing to attend to are left out, and 0 stands where no row is left.
+    w_ij is the weight of row i on column j, i in 0..L-1, j in 0..M-1. Each statistic is the mean over the rows for
+    which it is defined; rows with nothing to attend to are left out, and the value is 0 if no row is left.
 
     - entropy: -sum_j w_ij ln w_ij, in nats. 0: all on one token; ln M: spread evenly.
-    - distance: sum_j w_ij |i - j|, in tokens (Vig and Belinkov 2019, section 4.3). Where rows and columns are two
-      sequences, the places are compared by their numbers.
-    - diagonality: 1 - sum_j w_ij |(i + 1/2) / L - (j + 1/2) / M|. 1: all on the diagonal from corner to corner,
-      whatever the two lengths; about 2/3: spread evenly.
-    - previous: w_i,i-1, over the rows that have a column i - 1.
-    - sink: sum of w_ij over the columns `sinks` (Xiao et al. 2023), over the rows that may attend to others, too.
+    - distance: sum_j w_ij |i - j|, in tokens (Vig and Belinkov 2019, section 4.3). If rows and columns are different
+      sequences, their indices are compared.
+    - diagonality: 1 - sum_j w_ij |(i + 1/2) / L - (j + 1/2) / M|. 1: all on the diagonal from corner to corner, for any
+      two lengths; about 2/3: spread evenly.
+    - previous: w_i,i-1, over the rows with a column i - 1.
+    - sink: sum of w_ij over the columns `sinks` (Xiao et al. 2023), over the rows that may also attend to other
+      columns.
 
     Args:
-        sinks: bool (M,), as sink_columns() makes it of the tokens; None: the first column alone.
+        sinks: bool (M,), from make_sink_mask(); None: the first column only.
 
-    Raises DataError where `sinks` has not M places.
+    Raises DataError if `sinks` does not have M entries.
     """
     length, columns = attention.size
     if sinks is None:
@@ -49,8 +50,8 @@ def statistics(attention: AttentionTrace, sinks: Sinks | None = None) -> dict[st
     return found
 
 
-def sink_columns(tokens: Sequence[Token]) -> Sinks:
-    """Tells which tokens draw weight that no other wants, bool (M,): the first of a sequence and special ones."""
+def make_sink_mask(tokens: Sequence[Token]) -> Sinks:
+    """Returns the mask of attention sinks, bool (M,): the first token of a sequence and special tokens."""
     return np.array([place == 0 or token.special for place, token in enumerate(tokens)], dtype=np.bool_)
 
 
@@ -64,7 +65,7 @@ def row_entropy(weights: Array) -> Array:
 def _measures(
     length: int, columns: int, sinks: Sinks
 ) -> Callable[[Array, npt.NDArray[np.bool_] | None], dict[str, float]]:
-    """Prepares what the heads share, and returns the function that computes the statistics of one."""
+    """Prepares the data that heads share, and returns the function that computes the statistics of one head."""
     rows, places = np.arange(length), np.arange(columns)
     steps = np.abs(rows[:, None] - places).astype(np.float32)  # (L, M)
     shares = np.abs((rows[:, None] + 0.5) / length - (places + 0.5) / columns).astype(np.float32)  # (L, M)
@@ -91,14 +92,14 @@ def _mean(values: Array, of: npt.NDArray[np.bool_]) -> float:
 
 @dataclass(frozen=True, slots=True)
 class HeadTable:
-    """Holds the mean of each statistic over sentences, each of which counts alike."""
+    """Holds the mean of each statistic over sentences, each with equal weight."""
 
     means: Mapping[str, Mapping[str, Array]]
     """By attention and statistic, (N, H) each."""
     sentences: int
 
     def to_json(self) -> dict[str, Any]:
-        """Returns the fields as json.dumps() takes them."""
+        """Returns the fields as JSON-compatible data."""
         return {
             "format": "pellucid-heads/1",
             "sentences": self.sentences,
@@ -109,7 +110,7 @@ class HeadTable:
         }
 
     def report(self, origin: str) -> str:
-        """Returns a table for the screen, a row a head."""
+        """Returns a table for the terminal, with a row per head."""
         lines = [f"{'head':<30}" + "".join(f"{name:>13}" for name in STATISTICS)]
         for attention, found in self.means.items():
             for layer, head in np.ndindex(found[STATISTICS[0]].shape):
@@ -118,20 +119,20 @@ class HeadTable:
         return "\n".join([*lines, f"means over {self.sentences:,} sentences of {origin}"])
 
 
-def statistics_of(trace: Trace) -> dict[str, dict[str, Array]]:
-    """Returns statistics() of all attentions of a model's pass; sinks are the first and the special columns."""
+def compute_trace_statistics(trace: Trace) -> dict[str, dict[str, Array]]:
+    """Returns statistics() of all attentions of a trace; sinks are the first and the special columns."""
     return {
-        name: statistics(attention, sink_columns(trace.sequences[attention.keys]))
+        name: statistics(attention, make_sink_mask(trace.sequences[attention.keys]))
         for name, attention in trace.attentions.items()
         if not name.startswith("search.")
     }
 
 
 def mean_statistics(traces: Iterable[Trace]) -> HeadTable:
-    """Returns the means over traces of one model. Raises DataError where there are none."""
-    found = [statistics_of(trace) for trace in traces]
+    """Returns the means over traces of one model. Raises DataError without traces."""
+    found = [compute_trace_statistics(trace) for trace in traces]
     if not found:
-        raise DataError("there are no sentences to take statistics of")
+        raise DataError("no sentences to compute statistics of")
     means = {
         attention: {name: np.mean([one[attention][name] for one in found], axis=0) for name in STATISTICS}
         for attention in found[0]

@@ -1,1 +1,1 @@
-"""The command line: one file a verb, with heavy imports inside the command."""
+"""The command line: one file per verb, with imports of large libraries inside the command."""

@@ -1,7 +1,7 @@
-"""Reads the arguments of a verb by its function's signature, and says what is wrong with them in its options.
+"""Reads the arguments of a verb by its function's signature, and reports errors in terms of its options.
 
-Errors from below the command line name parameters, as a call in Python has them: as_options() puts the verb's options
-in their place.
+Errors from below the command line name parameters, as in a Python call: rename_parameters() replaces them by the
+options of the verb.
 """
 
 import ast
@@ -20,28 +20,29 @@ from typing import Any, TextIO
 
 import tyro
 
-from pellucid.cli.options import OneEach, OneOnly
-from pellucid.cli.terminal import columns, fitted, fitted_help
-from pellucid.errors import ConfigError, did_you_mean, shown
+from pellucid.cli.options import RepeatedOption, SingleOption
+from pellucid.errors import ConfigError, did_you_mean, format_value
+from pellucid.terminal import columns, wrap_help, wrap_text
 
 _FRAME = " │╭╮╰╯─"
 _NUMBERS = {int: ("a whole number", "5"), float: ("a number", "0.5")}
-"""The types of numbers, each in words and with one of them."""
+"""The types of numbers, each with its name and an example."""
 _PARAMETER = re.compile(r"`([a-z]\w*(?:\.[a-z]\w*)?)=([^`]*)`")
-"""A parameter in a message, `out=` or `layer=3`; or a setting that some verbs have an option for, `data.valid_src=`."""
+"""A parameter in a message, `out=` or `layer=3`; or a setting for which a verb has an option, `data.valid_src=`."""
 OTHER_OPTIONS: Mapping[str, tuple[str, ...]] = {
     "overrides": ("set",), "settings": ("set",), "source_language": ("src_lang",), "target_language": ("tgt_lang",),
-    "sources": ("src",), "targets": ("tgt",), "references": ("ref", "tgt"), "other": ("compare",),
+    "prefixes": ("prefix",), "sources": ("src",), "targets": ("tgt",), "references": ("ref", "tgt"),
+    "other": ("compare",),
 }  # fmt: skip
-"""The options of parameters that the command line calls otherwise; of several the first that a verb has."""
+"""The options of parameters that have another name on the command line; the first that a verb has is used."""
 SWITCHES: Mapping[tuple[str, str], str] = {
     ("level", "tokens"): "tokens", ("special", "False"): "hide_special", ("sink", "False"): "hide_sink",
 }  # fmt: skip
-"""The switches by which a verb says what a call says with a value."""
+"""The switches that replace a parameter with a certain value: `level="tokens"` is `--tokens`."""
 
 
 def read_arguments(verb: str, command: Callable[..., int], args: Sequence[str]) -> Callable[[], int]:
-    """Returns the command with its arguments filled in, to be called. Raises ConfigError; SystemExit after `--help`."""
+    """Returns the command with its arguments bound, ready to call. Raises ConfigError; SystemExit after `--help`."""
     prog = f"pellucid {verb}"
     _check_options(prog, command, args)
     _check_numbers(command, args)
@@ -50,14 +51,14 @@ def read_arguments(verb: str, command: Callable[..., int], args: Sequence[str]) 
     _check_given_once(command, args)
 
     @wraps(command)
-    def filled(*values: Any, **options: Any) -> Callable[[], int]:
+    def fill(*values: Any, **options: Any) -> Callable[[], int]:
         return partial(command, *values, **options)
 
     complaint, shown_help = io.StringIO(), _Help(sys.stdout)
     try:
         with redirect_stderr(complaint), redirect_stdout(shown_help):
             return tyro.cli(
-                filled,
+                fill,
                 prog=prog,
                 args=list(args),
                 description="",
@@ -65,22 +66,22 @@ def read_arguments(verb: str, command: Callable[..., int], args: Sequence[str]) 
             )
     except SystemExit as exit_:
         if exit_.code in (None, 0):
-            # The parser fills its description as one paragraph, and breaks no usage.
+            # The parser would wrap the description as one paragraph, and does not wrap the usage line.
             usage, _, options = shown_help.getvalue().partition("\n")
-            usage = fitted(usage, len("usage: ")) if len(usage) > columns() else usage
-            print(f"{usage}\n\n{fitted_help(command.__doc__ or '')}\n\n{options.strip()}")
+            usage = wrap_text(usage, len("usage: ")) if len(usage) > columns() else usage
+            print(f"{usage}\n\n{wrap_help(command.__doc__ or '')}\n\n{options.strip()}")
             raise
         raise ConfigError(_sentence(prog, complaint.getvalue()), f"{prog} --help lists all options") from None
 
 
-def as_options(message: str, command: Callable[..., int]) -> str:
-    """Returns a message with the verb's options for its parameters: `out=` becomes `--out`, `layer=3` `--layer 3`.
+def rename_parameters(message: str, command: Callable[..., int]) -> str:
+    """Returns a message with parameters replaced by the verb's options: `out=` by `--out`, `layer=3` by `--layer 3`.
 
-    What the verb has no option for stays as it is.
+    A parameter without an option of the verb is left unchanged.
     """
     parameters = inspect.signature(command).parameters
 
-    def spelled(found: re.Match[str]) -> str:
+    def spell(found: re.Match[str]) -> str:
         section, _, name = found[1].rpartition(".")
         value = found[2]
         if section and value:  # a setting, as --set takes it
@@ -95,14 +96,14 @@ def as_options(message: str, command: Callable[..., int]) -> str:
             return known[0].upper()
         return f"`{_option(known[0])}`" if value in ("", "True") else f"`{_option(known[0])} {value}`"
 
-    return _PARAMETER.sub(spelled, message)
+    return _PARAMETER.sub(spell, message)
 
 
 def _plain(value: str) -> str:
-    """Returns a value as the command line has it: a text without quotes, and a list as words."""
+    """Returns a value as written on the command line: a string without quotes, a list as words."""
     try:
         read = ast.literal_eval(value)
-    except (ValueError, SyntaxError):  # a word, or what was cut to be shown
+    except (ValueError, SyntaxError):  # a word, or a value that was truncated for display
         return value
     if isinstance(read, list | tuple) and read and all(isinstance(each, str) for each in read):
         return " ".join(read)
@@ -110,7 +111,7 @@ def _plain(value: str) -> str:
 
 
 class _Help(io.StringIO):
-    """Takes what the parser prints, with the colours and the frames that the terminal can show."""
+    """Captures the parser's output, with the colors and frames that the terminal supports."""
 
     def __init__(self, terminal: TextIO) -> None:
         super().__init__()
@@ -125,17 +126,23 @@ class _Help(io.StringIO):
 
 
 def _check_options(prog: str, command: Callable[..., int], args: Sequence[str]) -> None:
+    """Raises ConfigError for an unknown option, with the option that it has the name of in another version or library,
+    or else the nearest one.
+    """
+    from pellucid.config.tables import suggest_name
+
     parameters = inspect.signature(command).parameters
     known = ["--help", *(_option(p.name) for p in parameters.values() if p.kind is p.KEYWORD_ONLY)]
     for name in (arg.partition("=")[0] for arg in args if arg.startswith("--") and arg != "--"):
         if _option(name[2:]) not in known:
-            setting = _as_setting(name[2:], parameters)
-            nearest = "" if setting else did_you_mean(name, known)
+            other = suggest_name(name[2:], parameters)
+            setting = "" if other else _suggest_setting(name[2:], parameters)
+            nearest = f"; did you mean `{_option(other)}`?" if other else "" if setting else did_you_mean(name, known)
             raise ConfigError(f"{prog} has no option `{name}`{nearest}", setting or f"options: {', '.join(known)}")
 
 
-def _as_setting(name: str, parameters: typing.Collection[str]) -> str:
-    """Returns how a recipe's setting is given, where an unknown option of a verb with --set is one; else nothing."""
+def _suggest_setting(name: str, parameters: typing.Collection[str]) -> str:
+    """Returns a hint to use --set if an unknown option has the name of a setting; otherwise an empty string."""
     if "set" not in parameters:
         return ""
     from pellucid.config import KEYS
@@ -158,19 +165,19 @@ def _check_numbers(command: Callable[..., int], args: Sequence[str]) -> None:
         if number is None or not (equals or place + 1 < len(args)):
             continue
         value = value if equals else args[place + 1]
-        if value.startswith("--"):  # the next option: that the value is missing is said by the parser
+        if value.startswith("--"):  # the next option: the parser reports the missing value
             continue
         try:
             number(value)
         except ValueError:
             kind, example = _NUMBERS[number]
             raise ConfigError(
-                f"`{name} {shown(value)}` is not {kind}", f"give {kind}, as in `{name} {example}`"
+                f"`{name} {format_value(value)}` is not {kind}", f"give {kind}, as in `{name} {example}`"
             ) from None
 
 
 def _check_named(command: Callable[..., int], args: Sequence[str]) -> None:
-    """Raises ConfigError where an option that takes several names has none behind it, as of an empty variable."""
+    """Raises ConfigError if an option that takes several values has none, as with an empty shell variable."""
     parameters = inspect.signature(command).parameters.values()
     several = {_option(p.name) for p in parameters if p.kind is p.KEYWORD_ONLY and p.default == ()}
     for place, arg in enumerate(args):
@@ -179,31 +186,35 @@ def _check_named(command: Callable[..., int], args: Sequence[str]) -> None:
             and _option(arg[2:]) in several
             and (place + 1 == len(args) or args[place + 1].startswith("--"))
         ):
-            raise ConfigError(f"`{arg}` has nothing behind it", "name at least one, or leave the option out")
+            raise ConfigError(f"`{arg}` has no value", "give at least one value, or leave the option out")
 
 
 def _check_repeated(command: Callable[..., int], args: Sequence[str]) -> None:
-    """Raises ConfigError for `--ref A B`, with what B may have been meant for: another reference, or another MODEL."""
+    """Raises ConfigError for `--ref A B`; the hint shows both possible meanings of B: another reference or MODEL."""
     hints = typing.get_type_hints(command, include_extras=True)
-    marks = {_option(name): mark for name, hint in hints.items() for mark in _marks(hint) if isinstance(mark, OneEach)}
+    marks = {
+        _option(name): mark for name, hint in hints.items() for mark in _marks(hint) if isinstance(mark, RepeatedOption)
+    }
     for place, arg in enumerate(args):
         option, equals, value = arg.partition("=")
-        behind = place + (1 if equals else 2)
-        if option not in marks or behind >= len(args):
+        following = place + (1 if equals else 2)
+        if option not in marks or following >= len(args):
             continue
-        value, word = value if equals else args[place + 1], args[behind]
+        value, word = value if equals else args[place + 1], args[following]
         if not word.startswith("--"):
             raise ConfigError(
-                f"`{shown(word)}` stands behind `{option} {shown(value)}`, which is one file",
-                f"for another one, write `{option} {shown(value)} {option} {shown(word)}`; "
-                f"{marks[option].otherwise.format(word=shown(word))}",
+                f"`{format_value(word)}` follows `{option} {format_value(value)}`, which takes one file",
+                f"for another file, repeat the option: `{option} {format_value(value)} {option} {format_value(word)}`; "
+                f"{marks[option].otherwise.format(word=format_value(word))}",
             )
 
 
 def _check_given_once(command: Callable[..., int], args: Sequence[str]) -> None:
-    """Raises ConfigError for two texts behind an option that takes one, where another verb takes several."""
+    """Raises ConfigError for an option that is given twice but takes one text, although other verbs take several."""
     hints = typing.get_type_hints(command, include_extras=True)
-    single = {_option(name) for name, hint in hints.items() if any(isinstance(mark, OneOnly) for mark in _marks(hint))}
+    single = {
+        _option(name) for name, hint in hints.items() if any(isinstance(mark, SingleOption) for mark in _marks(hint))
+    }
     given: dict[str, str] = {}
     for place, arg in enumerate(args):
         option, equals, value = arg.partition("=")
@@ -212,31 +223,32 @@ def _check_given_once(command: Callable[..., int], args: Sequence[str]) -> None:
         value = value if equals else args[place + 1]
         if given.setdefault(option, value) != value:
             raise ConfigError(
-                f"`{option}` is given twice, as `{shown(given[option])}` and as `{shown(value)}`, and takes one",
+                f"`{option}` takes one file, but is given twice: `{format_value(given[option])}` and "
+                f"`{format_value(value)}`",
                 "leave one of them out",
             )
 
 
 def _marks(hint: Any) -> tuple[Any, ...]:
-    """Returns what stands beside a type in its annotation."""
+    """Returns the metadata of an annotated type."""
     return getattr(hint, "__metadata__", ())
 
 
 def _number(hint: Any) -> type[int] | type[float] | None:
-    """Returns the type of number that a parameter takes; None where it takes something else."""
+    """Returns the type of number that a parameter takes; None if it takes no number."""
     members = typing.get_args(hint) if isinstance(hint, types.UnionType) else (hint,)
     return next((member for member in members if member in _NUMBERS), None)
 
 
 def _option(name: str) -> str:
-    return f"--{name.rstrip('_').replace('_', '-')}"  # `from_` is what Python makes of `from`
+    return f"--{name.rstrip('_').replace('_', '-')}"  # Python cannot name a parameter `from`, so it is `from_`
 
 
 def _sentence(prog: str, box: str) -> str:
-    """Returns the first paragraph of the box that the parser draws; without UTF-8, its rules are hyphens."""
+    """Returns the first paragraph of the parser's message box; without UTF-8, the lines of the box are hyphens."""
     lines = (line.strip(_FRAME) for line in box.splitlines()[1:])
     unruled = ("" if set(line) == {"-"} else line for line in lines)
     said = " ".join(takewhile(bool, dropwhile(not_, unruled))) or "the arguments cannot be read"
     if surplus := re.fullmatch(r"Unrecognized options: (.*)", said):
-        return f"{prog} has no use for `{surplus[1]}`"
+        return f"{prog} takes no argument `{surplus[1]}`"
     return said

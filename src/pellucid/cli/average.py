@@ -5,6 +5,7 @@ from typing import Annotated, Literal
 import tyro
 
 from pellucid.cli.options import optional
+from pellucid.terminal import log_line
 
 
 def average(
@@ -12,23 +13,26 @@ def average(
     /,
     *,
     out: Annotated[str, optional("FOLDER", "the model folder to write", "RUN-average")] = "",
-    last: Annotated[int | None, optional("N", "checkpoints to average", "as many as the recipe says")] = None,
-    of: Annotated[
-        Literal["last", "best"] | None, optional("last|best", "the last ones or the best", "as the recipe says")
+    num_checkpoints: Annotated[
+        int | None, optional("N", "number of checkpoints to average", "train.average of the recipe")
+    ] = None,
+    strategy: Annotated[
+        Literal["last", "best"] | None,
+        optional("last|best", "average the last checkpoints or the best ones", "train.average_strategy of the recipe"),
     ] = None,
 ) -> int:
-    """Write the mean of a run's last (or best) checkpoints as a model folder of its own.
+    """Average the weights of a run's last (or best) checkpoints and write them as a separate model folder.
 
-    A run keeps the best of what it may come to; this makes the others of the checkpoints that it leaves.
+    At the end a training run itself selects the best of its candidates (the best validation, averages) as its model.
+    This verb makes the other averages from the checkpoints that the run has left.
 
-    example: pellucid average run --last 3 --out averaged
-    example: pellucid average run --of best --out best
+    example: pellucid average run --num-checkpoints 3 --out averaged
+    example: pellucid average run --strategy best --out best
     """
-    import sys
 
     from pellucid.run.average import average_run
 
     out = out or f"{run.rstrip('/')}-average"
-    count = average_run(run, out, last, of or "")
-    print(f"{out}: the mean of {count} checkpoints of {run}", file=sys.stderr)
+    count = average_run(run, out, num_checkpoints, strategy or "")
+    log_line(f"{out}: average of {count} checkpoints of {run}")
     return 0

@@ -4,7 +4,8 @@ from typing import Annotated
 
 import tyro
 
-from pellucid.cli.options import Model, Revision, Threads, at_revision, flag, optional
+from pellucid.cli.options import Model, Revision, Threads, add_revision, flag, optional
+from pellucid.terminal import show
 
 
 def bench(
@@ -12,45 +13,43 @@ def bench(
     /,
     *,
     input: Annotated[
-        str | None, optional("FILE", "lines to measure on, as the model reads them", "a run's validation text, or ours")
+        str | None, optional("FILE", "input lines to measure with", "the run's validation text, or a built-in text")
     ] = None,
-    seconds: Annotated[float, tyro.conf.arg(metavar="X", help="about how long it may measure")] = 60.0,
-    json: Annotated[bool, flag("print one JSON object, with all rounds' spreads")] = False,
+    seconds: Annotated[float, tyro.conf.arg(metavar="X", help="approximate time limit of the measurement")] = 60.0,
+    json: Annotated[bool, flag("print one JSON object, with the spread over all rounds")] = False,
     revision: Revision = None,
     threads: Threads = None,
 ) -> int:
-    """Measure how fast a model is on this machine's processor: by engine, type, processes and threads, lines together
-    and one at a time, as a share of what the processor can do at most; and say which command to use.
+    """Measure how fast a model is on this machine's processor, and print the command to use.
 
-    All that is compared takes turns, round by round. Nothing else should run beside it.
+    The measurement compares engines, data types, processes and threads, for lines in batches and for single lines,
+    and gives each speed as a share of the processor's peak. All configurations take turns, round by round. Run nothing
+    else on the machine at the same time.
 
     example: pellucid bench run
     example: pellucid bench run --input mine.de --seconds 120 --json > bench.json
     """
-    import sys
     from json import dumps
 
     from rich.console import Console
 
+    from pellucid.benchmark.bench import bench as measure
     from pellucid.cli.bench_report import report
-    from pellucid.cli.terminal import fitted, is_fitted
-    from pellucid.measuring.bench import bench as measure
     from pellucid.process import keep_freed_memory
 
     keep_freed_memory()
     console = Console(stderr=True, highlight=False, soft_wrap=True)
 
-    def say(text: str) -> None:
-        # Written over by the next one: no thread draws it, since the process is copied meanwhile.
+    def log_line(text: str) -> None:
+        # The next line overwrites this one. No thread draws it, since the process forks during the measurement.
         if console.is_terminal:
             console.print(f"\r{text[: console.width - 1]:<{console.width - 1}}", end="\r", markup=False)
 
-    found = measure(at_revision(model, revision), input, seconds=seconds, threads=threads, say=say)
+    found = measure(add_revision(model, revision), input, seconds=seconds, threads=threads, log_line=log_line)
     if console.is_terminal:
-        say("")
+        log_line("")
     if json:
         print(dumps(found.to_json(), ensure_ascii=False, indent=2))
         return 0
-    text = "\n".join(report(found))
-    print(fitted(text, 6) if is_fitted(sys.stdout) else text)
+    show("\n".join(report(found)), 6)
     return 0

@@ -15,6 +15,7 @@ from pellucid.cli.options import (
     optional,
     prepare_process,
 )
+from pellucid.terminal import log_line, show
 
 
 def calibrate(
@@ -31,9 +32,10 @@ def calibrate(
     dtype: Dtype = None,
     threads: Threads = None,
 ) -> int:
-    """Fit the probabilities of words that `translate --json` prints on held-out text, and keep that in the model's
-    folder. It translates the text, takes a word for right where the reference has it at its place, and says how far
-    probability and share of right words are apart.
+    """Fit the word probabilities of `translate --json` on held-out text, and store the fit in the model folder.
+
+    The command translates the text and counts a word as right if the reference has it at the same place. It prints the
+    calibration error: the difference between the probabilities and the share of right words.
 
     example: pellucid calibrate run --src valid.de --tgt valid.en
     """
@@ -44,35 +46,35 @@ def calibrate(
 
     from pellucid.data.lines import read_pairs
     from pellucid.errors import ConfigError
-    from pellucid.evaluation.calibration import BINS, weights_of
-    from pellucid.files.writing import refusals_in_words, writable
-    from pellucid.tasks.calibrating import calibrate as fit
+    from pellucid.evaluation.calibration import BINS, hash_weights
+    from pellucid.files.writing import check_writable, convert_write_errors
+    from pellucid.tasks.fit_calibration import calibrate as fit
     from pellucid.tasks.translator import Translator
     from pellucid.weights.folder import CALIBRATION
 
     if tgt is not None and ref is not None:
-        raise ConfigError("`--ref` is the same as `--tgt`, and both are given", "leave one out")
+        raise ConfigError("`--ref` and `--tgt` are the same option, and both are given", "leave one out")
     tgt = ref if tgt is None else tgt
     if tgt is None:
-        raise ConfigError("the translations are not given: `--tgt FILE`", "name their file")
+        raise ConfigError("the translations are missing: `--tgt FILE`", "name the file of translations")
     prepare_process(threads)
     pairs = list(read_pairs(src, tgt))
     translator = Translator.load(model, device, dtype, src_lang, tgt_lang)
-    weights, path = weights_of(model), Path(model) / CALIBRATION
-    writable(path)  # before it translates for minutes
+    weights, path = hash_weights(model), Path(model) / CALIBRATION
+    check_writable(path)  # before the translation, which takes minutes
     if sys.stderr.isatty():
-        print(f"translating {len(pairs):,} sentences", file=sys.stderr)
+        log_line(f"translating {len(pairs):,} sentences")
     found = fit(translator, [source for source, _ in pairs], [target for _, target in pairs], weights)
-    with refusals_in_words(path):
+    with convert_write_errors(path):
         found.save(Path(model))
     if json:
         print(dumps(asdict(found)))
         return 0
-    print(
+    show(
         f"{found.words:,} words of {found.lines:,} lines, {found.right:.1%} of them as in the reference\n"
         f"calibration error {found.error:.3f}, before {found.error_before:.3f} ({BINS} bins; each half of the lines "
-        f"by the other)\n{path}"
+        f"fitted on the other)\n{path}"
     )
     if found.error > found.error_before:
-        print(f"note: the probabilities were nearer before; without {path} they are as they were", file=sys.stderr)
+        log_line(f"note: the calibration error was smaller before; remove {path} to undo the fit")
     return 0

@@ -1,7 +1,7 @@
 """Writes the script by which a shell completes `pellucid`: `eval "$(pellucid --completion bash)"` in ~/.bashrc.
 
-The script holds all verbs, options and words, so that a Tab starts no Python. What an option takes is read off the
-verb's signature: a Literal, Choices, or the metavar of a file.
+The script contains all verbs, options and words, so that a Tab does not start Python. The allowed values of an option
+are read from the verb's signature: a Literal, Choices, or the metavar of a file.
 """
 
 import inspect
@@ -11,40 +11,41 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
+from pellucid.cli.commands import VERBS, load_command
 from pellucid.cli.options import Choices
-from pellucid.cli.verbs import VERBS, command_of
-from pellucid.errors import ConfigError, did_you_mean, shown
+from pellucid.errors import ConfigError, did_you_mean, format_value
 
 SHELLS = ("bash", "zsh", "fish")
 FILES = ("FILE", "FOLDER", "MODEL", "RUN", "SRC", "DST", "OUT")
-"""The metavars of what lies on the disk."""
+"""The metavars of files and folders."""
 
 
 @dataclass(frozen=True)
 class Place:
-    """Says what may stand at one place of a command: an option's value, or an argument without one."""
+    """Describes an option or an argument of a verb, with the values that it takes."""
 
     names: tuple[str, ...]
-    """The option as it is written, with its short form; empty for an argument that has a place of its own."""
+    """The option as written, with its short form; empty for a positional argument."""
     metavar: str
     help: str
     takes: Literal["nothing", "a word", "a file", "anything"]
     words: tuple[str, ...] = ()
-    """From which a word is completed."""
+    """The words from which a value is completed."""
 
 
 def script(shell: str) -> str:
-    """Returns the script for a shell. Raises ConfigError for another one."""
+    """Returns the script for a shell. Raises ConfigError for an unknown shell."""
     writers: dict[str, Callable[[dict[str, list[Place]]], str]] = {"bash": _bash, "zsh": _zsh, "fish": _fish}
     if shell not in writers:
         raise ConfigError(
-            f"there is no completion for `{shown(shell)}`{did_you_mean(shell, SHELLS)}", f"choose {', '.join(SHELLS)}"
+            f"there is no completion for `{format_value(shell)}`{did_you_mean(shell, SHELLS)}",
+            f"choose {', '.join(SHELLS)}",
         )
-    return writers[shell]({verb: places(command_of(verb)) for verb in VERBS})
+    return writers[shell]({verb: places(load_command(verb)) for verb in VERBS})
 
 
 def places(command: Callable[..., int]) -> list[Place]:
-    """Returns what may stand behind a verb: first its arguments, in their order, then its options."""
+    """Returns the arguments of a verb in their order, then its options."""
     hints = typing.get_type_hints(command, include_extras=True)
     parameters = inspect.signature(command).parameters.values()
     return [_place(p, hints[p.name]) for p in parameters] + [Place(("--help",), "", "show the options", "nothing")]
@@ -57,10 +58,10 @@ def _place(parameter: inspect.Parameter, hint: Any) -> Place:
         choice for member in members for choice in typing.get_args(member) if typing.get_origin(member) is Literal
     ]
     choices = [word for each in described if isinstance(each, Choices) for word in each.words()]
-    told = [each for each in described if hasattr(each, "metavar")]
-    metavar = next((each.metavar for each in told if each.metavar), "").strip("[]").split(" ")[0]
-    help_ = next((str(each.help) for each in told if each.help), "")
-    aliases = tuple(alias for each in told for alias in each.aliases or ())
+    settings = [each for each in described if hasattr(each, "metavar")]
+    metavar = next((each.metavar for each in settings if each.metavar), "").strip("[]").split(" ")[0]
+    help_ = next((str(each.help) for each in settings if each.help), "")
+    aliases = tuple(alias for each in settings for alias in each.aliases or ())
     named = parameter.kind is inspect.Parameter.KEYWORD_ONLY
     names = (f"--{parameter.name.rstrip('_').replace('_', '-')}", *aliases) if named else ()
     if plain is bool:
@@ -75,10 +76,10 @@ def _bash(verbs: dict[str, list[Place]]) -> str:
     for verb, found in verbs.items():
         options = [place for place in found if place.names]
         arguments = [word for place in found if not place.names for word in place.words]
-        lines = [f"options={_quoted(' '.join(name for place in options for name in place.names))}"]
-        lines += [f"words={_quoted(' '.join(arguments))}"] if arguments else []
+        lines = [f"options={_quote(' '.join(name for place in options for name in place.names))}"]
+        lines += [f"words={_quote(' '.join(arguments))}"] if arguments else []
         values = [
-            f"{'|'.join(place.names)}) options= words={_quoted(' '.join(place.words))} ;;"
+            f"{'|'.join(place.names)}) options= words={_quote(' '.join(place.words))} ;;"
             for place in options
             if place.takes == "a word"
         ]
@@ -87,7 +88,7 @@ def _bash(verbs: dict[str, list[Place]]) -> str:
                 values.append(f"{'|'.join(names)}) {then} ;;")
         lines += ["case $before in", *(f"    {value}" for value in values), "esac"] if values else []
         cases += [f"{verb})", *(f"    {line}" for line in lines), "    ;;"]
-    return BASH.format(first=" ".join([*verbs, *FIRST]), shells=" ".join(SHELLS), cases=_indented(cases, 8))
+    return BASH.format(first=" ".join([*verbs, *FIRST]), shells=" ".join(SHELLS), cases=_indent(cases, 8))
 
 
 FIRST = ("--help", "--version", "--completion")
@@ -100,7 +101,7 @@ _pellucid() {{
         COMPREPLY=($(compgen -W "{first}" -- "$word"))
         return
     fi
-    # The equals sign of --option=value stands as a word of its own.
+    # Bash splits --option=value: the equals sign is a separate word.
     if [[ $word == = ]]; then
         word=
     elif [[ $before == = ]]; then
@@ -134,7 +135,7 @@ def _zsh(verbs: dict[str, list[Place]]) -> str:
         cases += [f"{verb})", "    _arguments \\", *(f"        {spec} \\" for spec in specs[:-1])]
         cases += [f"        {specs[-1]}", "    ;;"]
     described = "\n".join(f"        '{verb}:{_plain(VERBS[verb])}'" for verb in verbs)
-    return ZSH.format(verbs=described, first=" ".join(FIRST), shells=" ".join(SHELLS), cases=_indented(cases, 8))
+    return ZSH.format(verbs=described, first=" ".join(FIRST), shells=" ".join(SHELLS), cases=_indent(cases, 8))
 
 
 ZSH = """\
@@ -182,14 +183,14 @@ def _last_argument(found: Sequence[Place]) -> Place | None:
     return arguments[-1] if arguments else None
 
 
-def _indented(lines: Sequence[str], by: int) -> str:
+def _indent(lines: Sequence[str], by: int) -> str:
     return "\n".join(f"{' ' * by}{line}" for line in lines)
 
 
-def _quoted(words: str) -> str:
+def _quote(words: str) -> str:
     return f'"{words}"'
 
 
 def _plain(text: str) -> str:
-    """Returns a text without what means something within a completion's quotes."""
+    """Returns a text without the characters that are special within the quotes of a completion."""
     return "".join(" " if c in "[]:'\\\n" else c for c in text).strip()

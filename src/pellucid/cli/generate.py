@@ -9,7 +9,6 @@ from pellucid.cli.options import (
     Dtype,
     FreshOutput,
     Input,
-    LengthPenalty,
     Model,
     OnBadLines,
     Output,
@@ -17,11 +16,12 @@ from pellucid.cli.options import (
     Text,
     ThreadsOfAWorker,
     Workers,
-    at_revision,
+    add_revision,
     flag,
     optional,
     prepare_process,
 )
+from pellucid.cli.search_options import LengthPenalty
 
 if TYPE_CHECKING:
     from pellucid.tasks.language_model import GenerateOptions
@@ -36,26 +36,35 @@ def generate(
     output: Output = "-",
     on_bad_utf8: OnBadLines = "error",
     fresh: FreshOutput = False,
-    max_new_tokens: Annotated[int, tyro.conf.arg(metavar="N", help="most tokens that are added to a prompt")] = 100,
-    temperature: Annotated[float | None, optional("X", "draw: below 1 sharper, above 1 flatter", "greedy")] = None,
-    top_k: Annotated[int | None, optional("N", "draw from the N most probable tokens", "all")] = None,
-    top_p: Annotated[float | None, optional("X", "draw from the fewest tokens of probability X", "1")] = None,
-    seed: Annotated[int | None, optional("N", "draw, as this number decides", "1")] = None,
-    beam_size: Annotated[int | None, optional("N", "hypotheses kept a step; 1 is greedy", "1")] = None,
-    n_best: Annotated[int | None, optional("N", "continuations a line; more than one need --json", "1")] = None,
+    max_new_tokens: Annotated[int, tyro.conf.arg(metavar="N", help="maximum number of new tokens per prompt")] = 100,
+    temperature: Annotated[
+        float | None, optional("X", "sample with this temperature: below 1 sharper, above 1 flatter", "greedy")
+    ] = None,
+    top_k: Annotated[int | None, optional("N", "sample from the N most probable tokens", "all")] = None,
+    top_p: Annotated[
+        float | None, optional("X", "sample from the smallest set of tokens with total probability X", "1")
+    ] = None,
+    seed: Annotated[int | None, optional("N", "sample with this random seed", "1")] = None,
+    beam_size: Annotated[
+        int | None, optional("N", "beam size: hypotheses kept per step; 1 is greedy search", "1")
+    ] = None,
+    n_best: Annotated[int | None, optional("N", "continuations per line; more than one requires --json", "1")] = None,
     length_penalty: LengthPenalty = None,
-    batch_tokens: Annotated[int | None, optional("N", "tokens of all texts at a time")] = None,
-    json: Annotated[bool, flag("a JSON object a line, with score, tokens, alternatives")] = False,
+    batch_tokens: Annotated[int | None, optional("N", "tokens per batch")] = None,
+    json: Annotated[bool, flag("print a JSON object per line, with score, tokens, alternatives")] = False,
     revision: Revision = None,
     device: Device = "auto",
     dtype: Dtype = None,
     threads: ThreadsOfAWorker = None,
     workers: Workers = 1,
 ) -> int:
-    """Continue prompts, one a line: each is written with what follows it, in the order of the input. The text of a
-    model of running text may have lines of its own; --json keeps each text on one line.
+    """Generate text: each line of the input is a prompt, and is printed with its continuation, in the order of the
+    input. A model of continuous text may generate line ends; --json keeps each text on one line.
 
-    Without an option that draws, it is the most probable text that is looked for, with --beam-size by beam search.
+    Without --temperature, --top-k, --top-p or --seed the model writes the most probable text: by greedy search, or by
+    beam search with --beam-size.
+
+    Special tokens in a prompt, such as </s>, are treated as ordinary text.
 
     example: pellucid generate run --max-new-tokens 300 --temperature 0.8 --seed 1 < prompts.txt
     example: pellucid generate run --beam-size 5 --n-best 3 --json < prompts.txt
@@ -65,16 +74,16 @@ def generate(
 
     from pellucid.config.tables import to_table
     from pellucid.errors import ConfigError
-    from pellucid.streams.streams import answering, identity, opened, text_stream
-    from pellucid.streams.workers import answering_by
+    from pellucid.streams.streams import fingerprint_request, open_input, open_output_stream, text_stream
+    from pellucid.streams.workers import run_workers
     from pellucid.tasks.language_model import LanguageModel
 
     if (n_best or 1) > 1 and not json:
-        raise ConfigError(f"`--n-best {n_best}` needs --json: plain output has one text a line", "add --json")
-    model = at_revision(model, revision)
+        raise ConfigError(f"`--n-best {n_best}` requires --json: plain output has one text per line", "add --json")
+    model = add_revision(model, revision)
     stream = text_stream(text, input, output, on_bad_utf8, fresh)
     each = prepare_process(threads, workers)
-    with opened(stream) as source:
+    with open_input(stream) as source:
         load = partial(LanguageModel.load, model, device, dtype)
         writer = load()
         options: GenerateOptions = {
@@ -83,13 +92,13 @@ def generate(
         }  # fmt: skip
         search: GenerateOptions = {"beam_size": beam_size, "n_best": n_best, "length_penalty": length_penalty}
         settings = {**to_table(writer.decode), **options, "as_json": json}
-        # By itself: a beam that is asked for is not the model's own, even where the number is the same.
+        # Separate from `settings`: an explicit beam differs from the model's default, even with the same number.
         settings |= {"search": given} if (given := {k: v for k, v in search.items() if v is not None}) else {}
         options |= search
-        command = partial(identity, "generate", writer, settings)
+        command = partial(fingerprint_request, "generate", writer, settings)
         with (
-            answering_by(workers, each, writer, load, options) as answered,
-            answering(
+            run_workers(workers, each, writer, load, options) as answered,
+            open_output_stream(
                 stream, source, command=command, nothing=("", "null" if json else ""), workers=workers
             ) as answers,
         ):

@@ -9,7 +9,7 @@ from pellucid.cli.options import (
     Revision,
     SourceLanguage,
     TargetLanguage,
-    at_revision,
+    add_revision,
     flag,
     optional,
 )
@@ -19,37 +19,41 @@ def info(
     model: Model,
     /,
     *,
-    tensors: Annotated[bool, flag("list each tensor with its shape")] = False,
-    walk: Annotated[str, optional("TEXT", "print each step of a pass for this text", "no walk")] = "",
-    target: Annotated[str, optional("TEXT", "with --walk: its translation", "the model's own")] = "",
+    tensors: Annotated[bool, flag("list all tensors with their shapes")] = False,
+    shapes: Annotated[str, optional("TEXT", "print each step of a forward pass for this text", "none")] = "",
+    target: Annotated[str, optional("TEXT", "with --shapes: translation of the text", "the model's translation")] = "",
     src_lang: SourceLanguage = None,
     tgt_lang: TargetLanguage = None,
     revision: Revision = None,
     device: Device = "auto",
     dtype: Dtype = None,
 ) -> int:
-    """Say what a model is: its task, shape, vocabulary and size, what a run was trained on and what it came to. Or list
-    its tensors; or walk through a real pass from the ids to the most probable tokens, with shapes and numbers.
+    """Print a summary of a model: task, shape, vocabulary and size; for a run also its training data and scores. With
+    --tensors, list the tensors. With --shapes, print a forward pass for a text step by step, from the ids to the most
+    probable tokens, with shapes and numbers.
 
     example: pellucid info run
     example: pellucid info run --tensors
-    example: pellucid info run --walk "Ein Hund läuft."
+    example: pellucid info run --shapes "Ein Hund läuft."
     """
-    from pellucid.errors import ConfigError
+    from pellucid.errors import ConfigError, escape_message
     from pellucid.run.info import describe
+    from pellucid.streams.source import check_is_text
     from pellucid.tasks.task import open_model
-    from pellucid.views.walk import list_parameters, walk_pass
+    from pellucid.views.model_summary import list_parameters, summarize_pass
 
     given = {"--target": target, "--src-lang": src_lang, "--tgt-lang": tgt_lang}
-    for option in (name for name, value in given.items() if value and not walk):
-        raise ConfigError(f"`{option}` means nothing without --walk", f"leave {option} out, or add --walk TEXT")
-    if tensors and walk:
-        raise ConfigError("`--tensors` and `--walk` exclude each other", "leave one out")
-    model = at_revision(model, revision)
+    for option in (name for name, value in given.items() if value and not shapes):
+        raise ConfigError(f"`{option}` requires --shapes", f"leave {option} out, or add --shapes TEXT")
+    if tensors and shapes:
+        raise ConfigError("`--tensors` and `--shapes` exclude each other", "leave one out")
+    for text in (shapes, target):
+        check_is_text(text, "give one line of the text")
+    model = add_revision(model, revision)
     saved = open_model(model, device, dtype)
-    if walk:
-        lines = walk_pass(saved, walk, target, src_lang, tgt_lang)
+    if shapes:
+        lines = summarize_pass(saved, shapes, target, src_lang, tgt_lang)
     else:
         lines = list_parameters(saved.model) if tensors else describe(model, saved)
-    print("\n".join(lines))
+    print(escape_message("\n".join(lines)))
     return 0

@@ -2,39 +2,39 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Annotated, Any, Literal, get_args
+from typing import Annotated, Any, get_args
 
 import tyro
 
 
 @dataclass(frozen=True)
 class Choices:
-    """Says from which words a shell completes what an option takes; others may be allowed, too."""
+    """Lists the words from which a shell completes an option's value; other values may be allowed, too."""
 
     words: Callable[[], Sequence[str]]
 
     @classmethod
-    def of(cls, *words: str) -> "Choices":
-        """Returns the choice between these words."""
+    def from_words(cls, *words: str) -> "Choices":
+        """Returns the choices with these words."""
         return cls(lambda: words)
 
 
 @dataclass(frozen=True)
-class OneEach:
-    """Says of an option that is given again for another file that a word behind its file is refused."""
+class RepeatedOption:
+    """Marks an option that is repeated for further files: a second value after the option is an error."""
 
     otherwise: str
-    """Another use of such a word, with its option."""
+    """The hint for another use of the second value, with its option."""
 
 
-class OneOnly:
-    """Says of an option that is given once that a second text is refused, in place of the first one."""
+class SingleOption:
+    """Marks an option that takes one text: giving it twice is an error."""
 
 
 def _recipes() -> Sequence[str]:
-    from pellucid.config import shipped_recipes
+    from pellucid.config import list_shipped_recipes
 
-    return list(shipped_recipes())
+    return list(list_shipped_recipes())
 
 
 def _settings() -> Sequence[str]:
@@ -43,13 +43,7 @@ def _settings() -> Sequence[str]:
     return [f"{section}.{key}=" for section, keys in KEYS.items() if section for key in keys]
 
 
-def _views() -> Sequence[str]:
-    from pellucid.views import OF_TRACES
-
-    return OF_TRACES
-
-
-def _on_bad_utf8() -> Sequence[str]:
+def _list_bad_utf8_choices() -> Sequence[str]:
     from pellucid.config.data import OnBadUtf8
 
     return get_args(OnBadUtf8)
@@ -74,130 +68,136 @@ def _engine_dtypes() -> Sequence[str]:
 
 
 def _engines() -> Sequence[str]:
-    from pellucid.tasks.translator import ENGINES
+    from pellucid.engines import ENGINES
 
-    return ["torch", *ENGINES]
+    return ENGINES
 
 
 RECIPES, SETTINGS = Choices(_recipes), Choices(_settings)
-VIEWS = Choices(_views)
 METRICS = Choices(_metrics)
-ATTENTIONS = Choices.of("encoder.self", "decoder.self", "cross")
-ON_BAD_UTF8 = Choices(_on_bad_utf8)
+ATTENTIONS = Choices.from_words("encoder.self", "decoder.self", "cross")
+ON_BAD_UTF8 = Choices(_list_bad_utf8_choices)
 
 
-def optional(metavar: str, help: str, default: str = "the model's own") -> Any:
-    """Returns the description of an option that may be left out; `default` says what holds then."""
+def optional(metavar: str, help: str, default: str = "from the model") -> Any:
+    """Returns the description of an optional argument; `default` describes its default."""
     return tyro.conf.arg(metavar=metavar, help=help, help_behavior_hint=f"(default: {default})")
 
 
+def mandatory(metavar: str, help: str) -> Any:
+    """Returns the description of an option that is required, and whose absence the verb itself reports."""
+    return tyro.conf.arg(metavar=metavar, help=help, help_behavior_hint="(required)")
+
+
 def flag(help: str) -> Any:
-    """Returns the description of a switch, which is off where it is not given."""
+    """Returns the description of a switch, which is off by default."""
     return tyro.conf.arg(help=help, help_behavior_hint="")
 
 
-Model = Annotated[str, tyro.conf.Positional, tyro.conf.arg(metavar="MODEL", help="a run folder or a model folder")]
+Model = Annotated[str, tyro.conf.Positional, tyro.conf.arg(metavar="MODEL", help="run folder or model folder")]
 Text = Annotated[
     str | None,
     tyro.conf.Positional,
-    optional("[TEXT]", "a text, in place of the lines of --input", "the lines of --input"),
+    optional("[TEXT]", "text to process, instead of the lines of --input", "the lines of --input"),
 ]
 Revision = Annotated[
-    str | None, optional("REV", "of a MODEL on Hugging Face's hub: a branch, a tag or a commit", "its newest")
+    str | None, optional("REV", "branch, tag or commit of a model on the Hugging Face hub", "the newest")
 ]
 Device = Annotated[
-    str, tyro.conf.arg(metavar="NAME", help="auto, cpu, cuda, cuda:1, mps"), Choices.of("auto", "cpu", "cuda", "mps")
+    str,
+    tyro.conf.arg(metavar="NAME", help="device to compute on: auto, cpu, cuda, cuda:1, mps"),
+    Choices.from_words("auto", "cpu", "cuda", "mps"),
 ]
 Dtype = Annotated[
     str | None,
-    optional("NAME", "float32, bfloat16 or float16", "float32"),
+    optional("NAME", "data type: float32, bfloat16 or float16", "float32"),
     Choices(_dtypes),
 ]
 Engine = Annotated[
     str,
     optional(
         "NAME",
-        "torch, the reference; or ctranslate2 (the extra ct2): faster and quicker to start, but a near tie may fall "
-        "otherwise from batch to batch, and its beams stop by another rule",
-        "torch",
+        "auto: compiled if it is installed and supports the model, else torch; torch, the reference; compiled (extra "
+        "fast): the same search, compiled once for the processor; or ctranslate2 (extra ct2), which starts faster, but "
+        "near ties may change from batch to batch, and its beam search stops by another rule",
+        "auto",
     ),
     Choices(_engines),
 ]
 EngineDtype = Annotated[
     str | None,
-    optional("NAME", "float32, bfloat16 or float16; of ctranslate2 int8, int16 and others, too", "float32"),
+    optional("NAME", "data type: float32, bfloat16 or float16; ctranslate2 also int8, int16 and others", "float32"),
     Choices(_engine_dtypes),
 ]
-Threads = Annotated[int | None, optional("N", "processor cores that its arithmetic may take", "all")]
+Threads = Annotated[int | None, optional("N", "processor cores to use", "all")]
 ThreadsOfAWorker = Annotated[
     int | None,
-    optional("N", "processor cores that its arithmetic may take; with --workers each one's", "all, or an equal share"),
+    optional("N", "processor cores to use; with --workers the cores of each worker", "all, or an equal share"),
 ]
 Workers = Annotated[
     int,
-    tyro.conf.arg(metavar="N", help="processes that answer lines side by side, each with the model; for many lines"),
+    tyro.conf.arg(metavar="N", help="parallel processes, each with its copy of the model; useful for many lines"),
 ]
-Input = Annotated[str, tyro.conf.arg(metavar="FILE", help="lines to read; - is standard input")]
-Output = Annotated[str, tyro.conf.arg(metavar="FILE", help="where to write; - is standard output")]
+Input = Annotated[str, tyro.conf.arg(metavar="FILE", help="input file, one text per line; - is standard input")]
+Output = Annotated[str, tyro.conf.arg(metavar="FILE", help="output file; - is standard output", aliases=["-o"])]
 OnBadLines = Annotated[
     str,
     tyro.conf.arg(
-        metavar="WORD", help="a line that is not UTF-8: error, replace bad bytes, or skip, which leaves an empty line"
+        metavar="WORD",
+        help="for a line that is not UTF-8: error, replace the bad bytes, or skip, which gives an empty line",
     ),
     ON_BAD_UTF8,
 ]
-FreshOutput = Annotated[bool, flag("begin anew where a stopped command has left the beginning of --output")]
-SourceLanguage = Annotated[str | None, optional("CODE", "of a multilingual model: what it reads")]
-TargetLanguage = Annotated[str | None, optional("CODE", "of a multilingual model: what it writes")]
-BeamSize = Annotated[int | None, optional("N", "hypotheses kept a step; 1 is greedy")]
-Segment = Annotated[
-    Literal["auto", "off"] | None, optional("MODE", "cut lines into sentences (auto) or not (off)", "auto")
+FreshOutput = Annotated[bool, flag("start again, instead of resuming the partial --output of an interrupted command")]
+SourceLanguage = Annotated[str | None, optional("CODE", "source language code, for a multilingual model")]
+TargetLanguage = Annotated[
+    str | None, optional("CODE", "target language code, for a multilingual model, and for the labels of a document")
 ]
-LengthPenalty = Annotated[float | None, optional("X", "rank by log-probability / length ** X")]
 Settings = Annotated[
     tuple[str, ...],
-    optional("KEY=VALUE", "a setting that wins over the recipe's, as in train.steps=500; again for another", "none"),
+    optional("KEY=VALUE", "setting that replaces the recipe's, as in train.steps=500; may be repeated", "none"),
     tyro.conf.UseAppendAction,
     SETTINGS,
 ]
 PictureOutput = Annotated[
-    str, tyro.conf.arg(metavar="FILE", help="where to write; its ending says what", aliases=["-o"])
+    str, tyro.conf.arg(metavar="FILE", help="output file; its extension selects the format", aliases=["-o"])
 ]
 PictureWidth = Annotated[
-    str | None, optional("WIDTH", "of the picture: column or page of a journal, or millimetres", "as it comes out")
+    str | None, optional("WIDTH", "picture width: column or page of a journal, or millimetres", "by content")
 ]
 
 
 Members = Annotated[
     tuple[str, ...],
     optional(
-        "MODEL [MODEL ...]", "models that write together with MODEL: their log-probabilities are averaged", "none"
+        "MODEL [MODEL ...]", "further models of an ensemble with MODEL: their log-probabilities are averaged", "none"
     ),
 ]
 
 
 def prepare_process(threads: int | None, workers: int = 1, engine: str = "torch") -> int | None:
-    """Sets what a command wants of its process: freed memory that is kept, and the threads of its arithmetic.
+    """Configures the process of a command: keeps freed memory, and sets the number of threads.
 
-    Returns the threads of each worker; where there are several, the process itself computes nothing, and takes one.
-    `threads` None: as many as PyTorch takes, which is all cores, or a worker's share of them. Another engine is told
-    when a model is loaded, and has workers of its own. Raises ConfigError for fewer than one of either.
+    Returns the threads of each worker. With several workers, the process itself computes nothing, and has one thread.
+    If `threads` is None, PyTorch's default is used (all cores), or an equal share for each worker. Another engine gets
+    its threads when a model is loaded. Raises ConfigError if `threads` or `workers` is below 1.
     """
     from pellucid.process import keep_freed_memory
 
     keep_freed_memory()
     if threads is None and workers == 1:
         return None
-    from pellucid.errors import ConfigError, argument
+    from pellucid.errors import ConfigError, format_argument
 
     for name, count in (("workers", workers), ("threads", threads)):
         if count is not None and count < 1:
-            raise ConfigError(f"{argument(name, count)} must be at least 1")
-    if engine != "torch":
+            raise ConfigError(f"{format_argument(name, count)} must be at least 1")
+    if engine == "ctranslate2":
         if workers > 1:
             raise ConfigError(
-                f"{argument('workers', workers)} is for the engine torch: {engine} works on a batch a thread by itself",
-                f"use {argument('threads', workers)}",
+                f"{format_argument('workers', workers)} is for other engines: {engine} itself computes one batch "
+                "per thread",
+                f"use {format_argument('threads', workers)}",
             )
         return None
     import torch
@@ -207,24 +207,27 @@ def prepare_process(threads: int | None, workers: int = 1, engine: str = "torch"
     return each
 
 
-def on_engine(engine: str, threads: int | None) -> dict[str, Any]:
-    """Returns what `Translator.load` is told of an engine; PyTorch's threads are the process's."""
-    return {"engine": engine, "threads": None if engine == "torch" else threads}
+def make_engine_arguments(engine: str, threads: int | None) -> dict[str, Any]:
+    """Returns the arguments of `Translator.load` for an engine; CTranslate2 alone has threads of its own."""
+    return {"engine": engine, "threads": threads if engine == "ctranslate2" else None}
 
 
-def at_revision(model: str, revision: str | None) -> str:
-    """Returns the name of a hub's model with its revision. Raises ConfigError for a path, or where it has another."""
+def add_revision(model: str, revision: str | None) -> str:
+    """Returns the name of a hub model with its revision. Raises ConfigError for a path, or for another revision."""
     if revision is None:
         return model
-    from pellucid.errors import ConfigError, shown
+    from pellucid.errors import ConfigError, format_value
     from pellucid.weights.hugging_face.hub import is_hub_name
 
     name, _, named = model.partition("@")
     if named and named != revision:
-        raise ConfigError(f"`{shown(model)}` names a revision, and `--revision {shown(revision)}` another", "give one")
+        raise ConfigError(
+            f"`{format_value(model)}` and `--revision {format_value(revision)}` name different revisions",
+            "leave one out",
+        )
     if "/" not in name or not is_hub_name(found := f"{name}@{revision}") or not is_hub_name(name):
         raise ConfigError(
-            f"`--revision {shown(revision)}` is of a model on the hub, and `{shown(model)}` is none",
-            "leave it out, or name `org/model`",
+            f"`--revision {format_value(revision)}` requires a model on the hub, but `{format_value(model)}` is not",
+            "leave --revision out, or name `org/model`",
         )
     return found

@@ -12,7 +12,7 @@ from pellucid.cli.options import (
     PictureWidth,
     Revision,
     Settings,
-    at_revision,
+    add_revision,
     flag,
     optional,
 )
@@ -22,46 +22,49 @@ def plot(
     kind: Annotated[
         str,
         tyro.conf.Positional,
-        tyro.conf.arg(metavar="KIND", help="masks, positions, schedule, smoothing or run"),
-        Choices.of("masks", "positions", "schedule", "smoothing", "run"),
+        tyro.conf.arg(metavar="KIND", help="what to plot: masks, positions, schedule, smoothing or run"),
+        Choices.from_words("masks", "positions", "schedule", "smoothing", "run"),
     ],
     names: Annotated[
         tuple[str, ...],
         tyro.conf.Positional,
         optional(
             "[NAME ...]",
-            "of masks texts; of positions a model; of schedule recipes, runs, or settings as KEY=VALUE,KEY=VALUE; of "
-            "run runs",
+            "masks: texts; positions: a model; schedule: recipes, runs, or settings as KEY=VALUE,KEY=VALUE; run: run "
+            "folders",
             "none",
         ),
     ] = (),
     /,
     *,
     output: PictureOutput,
-    lengths: Annotated[str | None, optional("N,N,...", "masks: how many tokens each sentence has", "5,3")] = None,
-    cross: Annotated[bool, flag("masks: that of cross-attention, target rows over source columns")] = False,
+    lengths: Annotated[str | None, optional("N,N,...", "masks: number of tokens of each sentence", "5,3")] = None,
+    cross: Annotated[bool, flag("masks: plot the mask of cross-attention: target rows, source columns")] = False,
     targets: Annotated[
-        str | None, optional("N,N,...", "with --cross: how many tokens each target has", "one more than its source")
+        str | None, optional("N,N,...", "with --cross: number of tokens of each target", "one more than its source")
     ] = None,
-    length: Annotated[int | None, optional("N", "positions: how many", "64")] = None,
-    d_model: Annotated[int | None, optional("N", "positions: the width of sinusoids", "128")] = None,
+    length: Annotated[int | None, optional("N", "positions: number of positions", "64")] = None,
+    d_model: Annotated[int | None, optional("N", "positions: width of the sinusoids", "128")] = None,
     stack: Annotated[
         str | None,
-        optional("NAME", "positions: encoder or decoder, of a model", "the first"),
-        Choices.of("encoder", "decoder"),
+        optional("NAME", "positions: encoder or decoder of the model", "the first"),
+        Choices.from_words("encoder", "decoder"),
     ] = None,
-    label_smoothing: Annotated[float | None, optional("X", "smoothing: how much is spread", "0.1")] = None,
-    vocab_size: Annotated[int | None, optional("N", "smoothing: how many words there are", "12")] = None,
+    label_smoothing: Annotated[
+        float | None, optional("X", "smoothing: probability spread over the vocabulary", "0.1")
+    ] = None,
+    vocab_size: Annotated[int | None, optional("N", "smoothing: size of the vocabulary", "12")] = None,
     set: Settings = (),
-    title: Annotated[str | None, optional("TEXT", "what stands above the picture", "what it shows")] = None,
+    title: Annotated[str | None, optional("TEXT", "title above the plot", "by content")] = None,
     width: PictureWidth = None,
-    scale: Annotated[float, tyro.conf.arg(metavar="X", help="dots of a PNG for each pixel of 1/96 inch")] = 2.0,
+    scale: Annotated[float, tyro.conf.arg(metavar="X", help="PNG: dots per pixel of 1/96 inch")] = 2.0,
     revision: Revision = None,
     device: Device = "cpu",
     dtype: Dtype = None,
 ) -> int:
-    """Draw a part of the Transformer, from the code that runs: the masks of a batch, positional encodings and how alike
-    two positions are, the learning rate of each step, the smoothed target of the loss, or the metrics of a run.
+    """Plot a part of the Transformer, computed by the code of the model itself: the masks of a batch, positional
+    encodings and the similarity of positions, the learning rate of each step, the smoothed target distribution of the
+    loss, or the metrics of a run.
 
     example: pellucid plot masks --lengths 5,3 -o masks.svg
     example: pellucid plot masks --lengths 5,3 --cross --targets 4,6 -o cross.svg
@@ -73,9 +76,9 @@ def plot(
 
     if revision is not None and (kind != "positions" or not names):
         raise ConfigError(
-            f"`--revision {revision}` is of the model of `plot positions`", "leave it out, or name a model"
+            f"`--revision {revision}` requires `plot positions` with a model", "leave --revision out, or name a model"
         )
-    names = (at_revision(names[0], revision), *names[1:]) if names else ()
+    names = (add_revision(names[0], revision), *names[1:]) if names else ()
 
     given = {
         "lengths": lengths, "cross": cross or None, "targets": targets,

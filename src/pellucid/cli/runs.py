@@ -6,60 +6,63 @@ import tyro
 
 from pellucid.cli.options import optional
 from pellucid.sweep.table import Format
+from pellucid.terminal import log_line
 
 
 def runs(
     folder: Annotated[
-        str, tyro.conf.Positional, tyro.conf.arg(metavar="FOLDER", help="a folder that runs lie in, at any depth")
+        str, tyro.conf.Positional, tyro.conf.arg(metavar="FOLDER", help="folder that contains runs, at any depth")
     ],
     /,
     *,
     format: Annotated[
         Format,
-        tyro.conf.arg(metavar="NAME", help="table, csv, latex (of booktabs) or json"),
+        tyro.conf.arg(metavar="NAME", help="output format: table, csv, latex (with booktabs) or json"),
     ] = "table",
     sort: Annotated[
-        str | None, optional("COLUMN", "by which column, the smallest first, as --format csv names it", "the folders")
+        str | None, optional("COLUMN", "sort by this column, as named by --format csv, the smallest first", "by folder")
     ] = None,
 ) -> int:
-    """List all runs below a folder: the settings in which they differ, steps, scores and time, a line each.
+    """List all runs below a folder, one per line: the settings in which the runs differ, steps, scores and time.
 
-    Scores are those of the validation set: of the model where a run has finished, else of its last validation.
+    Scores are scores on the validation set: of the model for a finished run, else of the last validation.
 
     example: pellucid runs experiments
     example: pellucid runs experiments --format csv > runs.csv
     """
-    import sys
     from pathlib import Path
 
-    from pellucid.errors import ConfigError, DataError, argument, did_you_mean, shown
-    from pellucid.sweep.survey import find_runs, survey_run, survey_table
+    from pellucid.errors import ConfigError, DataError, did_you_mean, format_argument, format_value
+    from pellucid.sweep.run_summaries import find_runs, make_runs_table, summarize_run
 
     found, damaged = [], 0
     for path in find_runs(folder):
         try:
-            found.append(survey_run(path))
+            found.append(summarize_run(path))
         except DataError as error:
             damaged += 1
-            print(f"warning: left out: {error}", file=sys.stderr)
+            log_line(f"warning: run skipped: {error}")
     if not found:
-        why = ": what is there cannot be read" if damaged else ""
-        raise DataError(f"there is no run in or below `{shown(Path(folder))}`{why}", "name a folder that runs lie in")
-    table = survey_table(Path(folder), found)
+        why = " that can be read" if damaged else ""
+        raise DataError(
+            f"there is no run{why} in or below `{format_value(Path(folder))}`", "name a folder that contains runs"
+        )
+    table = make_runs_table(Path(folder), found)
     if sort is not None:
         keys = [column.key for column in table.columns]
         if sort not in keys:
             raise ConfigError(
-                f"{argument('sort', sort)} is no column{did_you_mean(sort, keys)}", f"columns: {', '.join(keys)}"
+                f"{format_argument('sort', sort)} is not a column{did_you_mean(sort, keys)}",
+                f"columns: {', '.join(keys)}",
             )
         table.rows.sort(key=lambda row: _place(row.get(sort)))
-    written = table.written(format)
+    written = table.write(format)
     print(written, end="")
     return 0
 
 
 def _place(value: object) -> tuple[int, float, str]:
-    """Returns a key that orders numbers, then words, then what is missing."""
+    """Returns a sort key: numbers first, then words, then missing values."""
     if isinstance(value, int | float):
         return (0, float(value), "")
     return (1, 0.0, value) if isinstance(value, str) else (2, 0.0, "")

@@ -1,4 +1,4 @@
-"""Standard input, output and error as the verbs may rely on them, whatever the process was started with."""
+"""Makes standard input, output and error safe to use for the verbs, however the process was started."""
 
 import io
 import os
@@ -11,23 +11,23 @@ STDIN, STDOUT, STDERR = 0, 1, 2
 
 
 class StandardOutputError(OSError):
-    """Standard output takes no more, as on a full disk."""
+    """Raised if standard output cannot be written, as on a full disk."""
 
 
 @contextmanager
 def standard_streams() -> Iterator[None]:
-    """Has all three standard streams be there, and takes care that no word kills a command.
+    """Ensures within its context that all three standard streams are open, and that no message can end a command.
 
-    One that was closed is the null device, so that no file gets its number and no warning ends up among the data. A
-    character that the terminal's encoding lacks is written as its escape. What standard error does not take (its
-    terminal has gone, its disk is full) is lost, and the command goes on.
+    A closed stream becomes the null device, so that no file gets its number and no warning is mixed into the data. A
+    character that the terminal's encoding lacks is written as its escape. A message that standard error cannot take
+    (closed terminal, full disk) is lost, and the command continues.
     """
     before = sys.stdin, sys.stdout, sys.stderr
     _open_what_is_closed()
     if _is_own(sys.stdout, STDOUT):
-        sys.stdout = _watched(sys.stdout)
+        sys.stdout = _watch(sys.stdout)
     if _is_own(sys.stderr, STDERR):
-        sys.stderr = _watched(sys.stderr)
+        sys.stderr = _watch(sys.stderr)
     try:
         yield
     finally:
@@ -39,9 +39,8 @@ def standard_streams() -> Iterator[None]:
 
 
 def lose_standard_output() -> None:
-    """Has what is still buffered for a standard output that takes nothing go nowhere, so that it does not fail again
-    when Python exits."""
-    with suppress(OSError, ValueError):  # one of a test's, which has no number
+    """Discards the buffered output of a failed standard output, so that it does not fail again when Python exits."""
+    with suppress(OSError, ValueError):  # a test's stream has no file descriptor
         null = os.open(os.devnull, os.O_WRONLY)
         os.dup2(null, sys.stdout.fileno())
         os.close(null)
@@ -63,7 +62,7 @@ def _open_what_is_closed() -> None:
 
 
 def _is_own(stream: TextIO, number: int) -> bool:
-    """Tells whether it is the process's own, and none that a program or a test has put into its place."""
+    """Returns True if a stream is the process's stream, and was not replaced by a program or a test."""
     try:
         return isinstance(stream, io.TextIOWrapper) and stream.fileno() == number
     except (OSError, ValueError):
@@ -71,10 +70,10 @@ def _is_own(stream: TextIO, number: int) -> bool:
 
 
 class _Watched(io.RawIOBase):
-    """A standard stream's file, which says of itself that it failed, or, of standard error, keeps it to itself."""
+    """The file of a standard stream: a failed write raises StandardOutputError, on standard error it is ignored."""
 
     def __init__(self, stream: io.TextIOWrapper) -> None:
-        self.stream = stream  # which closes its file when nothing holds it
+        self.stream = stream  # kept, since a stream without a reference closes its file
         # With PYTHONUNBUFFERED there is no buffer.
         self.raw = cast(io.RawIOBase, getattr(stream.buffer, "raw", stream.buffer))
 
@@ -99,7 +98,7 @@ class _Watched(io.RawIOBase):
             raise StandardOutputError(error.errno, error.strerror) from error
 
 
-def _watched(stream: TextIO) -> TextIO:
+def _watch(stream: TextIO) -> TextIO:
     assert isinstance(stream, io.TextIOWrapper)
     return io.TextIOWrapper(
         io.BufferedWriter(_Watched(stream)),

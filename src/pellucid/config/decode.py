@@ -1,61 +1,81 @@
-"""[decode]: the settings of a trained model's search for its output, and those by which outputs are drawn."""
+"""[decode]: the settings of beam search, and the settings of sampling."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Literal
+from dataclasses import dataclass, replace
+from typing import Literal, Self
 
-from pellucid.config.tables import Settings, check_at_least, check_at_most, check_fields
-from pellucid.errors import ConfigError, DecodingError, shown
+from pellucid.config.tables import SettingsBase, check_at_least, check_at_most, check_fields
+from pellucid.errors import ConfigError, DecodingError, format_value
 from pellucid.files.reading import MOST_ID
 
 BATCH_TOKENS = 4096
-"""The tokens of a batch, in training as in decoding, where nobody says otherwise."""
+"""The default number of tokens per batch, in training and in decoding."""
 MOST_SEED = 2**63 - 1
-"""The largest seed that every generator of random numbers takes, and the largest count that a tensor holds."""
+"""The largest seed that all random number generators accept, and the largest integer of a tensor."""
 CEILINGS: dict[str, int | float] = {
     "beam_size": 2**10, "n_best": 2**10, "max_length": 2**20, "batch_tokens": 2**24, "max_source_length": 2**20,
     "length_penalty": 16.0, "source_prefix": MOST_ID - 1, "source_suffix": MOST_ID - 1, "target_prefix": MOST_ID - 1,
-    "suppress": MOST_ID - 1,
+    "suppress_tokens": MOST_ID - 1, "end_ids": MOST_ID - 1, "min_length": 2**20, "no_repeat_ngram_size": 2**20,
 }  # fmt: skip
-"""The largest of each: a search keeps `beam_size` times `batch_tokens` rows, whoever wrote the folder."""
+"""The largest value of each setting: an untrusted folder could request a search of any size, since it keeps
+`beam_size` times `batch_tokens` rows."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class DecodeConfig(Settings):
-    """The settings of a trained model's search for its output."""
+class DecodeConfig(SettingsBase):
+    """The settings of the search of a trained model."""
 
     beam_size: int = 5
-    """Hypotheses kept a step; 1: greedy search. A language model keeps one unless its caller says otherwise."""
+    """Beam size: hypotheses kept per step; 1 means greedy search, which is the default for language models."""
     length_penalty: float = 1.0
-    """Hypotheses rank by log-probability / length ** length_penalty; target_prefix and end count as length."""
+    """Hypotheses are ranked by log-probability / length ** length_penalty; the length includes target_prefix and the
+    end token."""
     n_best: int = 1
-    """Translations given a sentence."""
+    """Translations returned per sentence."""
     max_length: int | None = None
-    """Most tokens of a translation; None: twice the source's tokens + 50."""
+    """Maximum number of tokens of a translation; None: twice the number of source tokens + 50."""
     batch_tokens: int = BATCH_TOKENS
-    """Source tokens translated at a time, padding and beams included."""
+    """Source tokens per batch, padding and beams included."""
     max_source_length: int = 256
-    """Source tokens of a line; a longer one is translated in pieces."""
+    """Maximum number of source tokens of a line; a longer line is translated in parts."""
     segment: Literal["auto", "off"] = "auto"
-    """auto: a line of several sentences is translated sentence by sentence, where the model was trained on single ones
-    or on shorter lines; off: as it is."""
+    """auto: a line of several sentences is translated sentence by sentence if the model was trained on single sentences
+    or on shorter lines; off: lines are not split."""
     source_prefix: tuple[int, ...] = ()
-    """Ids before every source, as the code of its language."""
-    source_end: bool = True
-    """The end token stands behind every source; with a language model, behind every line."""
+    """Ids before every source, such as its language code."""
+    add_source_eos: bool = True
+    """Add the end token after every source; for a language model, after every line."""
     source_suffix: tuple[int, ...] = ()
-    """Ids behind every source and its end token."""
+    """Ids after every source and its end token."""
     target_prefix: tuple[int, ...] = ()
-    """Ids that every output begins with, after the start token; not chosen, so not part of its score."""
-    suppress: tuple[int, ...] = ()
-    """Ids that are never written."""
+    """Ids at the beginning of every output, after the start token; they are forced, so their probability is not part of
+    the score."""
+    suppress_tokens: tuple[int, ...] = ()
+    """Ids that are never generated."""
+    banned: tuple[tuple[int, ...], ...] = ()
+    """Sequences of at least two ids that are never generated."""
+    end_ids: tuple[int, ...] = ()
+    """Further ids that end an output like the model's end token, whose log-probability is then the largest of all end
+    ids."""
+    min_length: int = 0
+    """Minimum number of tokens of an output, without the end token."""
+    no_repeat_ngram_size: int = 0
+    """An n-gram of this many tokens cannot occur twice in an output, including its prefix and prompt; 0: allowed."""
 
     def __post_init__(self) -> None:
         check_fields(self)
         check_at_least(self, ("beam_size", "n_best", "batch_tokens", "max_source_length", "max_length"), 1)
-        for name in ("source_prefix", "source_suffix", "target_prefix", "suppress"):
+        check_at_least(self, ("min_length", "no_repeat_ngram_size"), 0)
+        for name in ("source_prefix", "source_suffix", "target_prefix", "suppress_tokens", "end_ids"):
             if min(getattr(self, name), default=0) < 0:
-                raise ConfigError(f"`{name}` {list(getattr(self, name))} holds ids below 0")
+                raise ConfigError(f"`{name}` {list(getattr(self, name))} has ids below 0")
+        for sequence in self.banned:
+            if len(sequence) < 2 or not all(0 <= i < MOST_ID for i in sequence):
+                raise ConfigError(
+                    f"`banned` has {format_value(list(sequence))}, which must be at least two ids from 0 to "
+                    f"{MOST_ID - 1:,}",
+                    "`suppress_tokens` takes single ids",
+                )
         check_at_most(self, CEILINGS)
         if self.length_penalty < -CEILINGS["length_penalty"]:
             raise ConfigError(
@@ -68,33 +88,44 @@ class DecodeConfig(Settings):
             )
 
     def limit(self, source_length: int) -> int:
-        """Returns the most tokens of an output for a source of so many tokens of its own."""
+        """Returns the maximum number of output tokens for a source of `source_length` tokens, added ids excluded."""
         return self.max_length or 2 * source_length + 50
 
     @property
-    def added(self) -> int:
-        """Returns the tokens that every source has beside its own."""
-        return len(self.source_prefix) + self.source_end + len(self.source_suffix)
+    def has_constraints(self) -> bool:
+        """Returns True if an output has a minimum length, or may not contain some sequences."""
+        return bool(self.min_length or self.no_repeat_ngram_size or self.banned)
 
-    def whole_source(self, ids: Sequence[int], eos_id: int) -> list[int]:
-        """Returns a source's own ids with all that stands around them: what the model reads."""
-        return [*self.source_prefix, *ids, *([eos_id] if self.source_end else []), *self.source_suffix]
+    def remove_rules(self) -> Self:
+        """Returns a copy without the folder's constraints on outputs: any token may follow any other token, and only
+        the model's end token ends an output.
+        """
+        return replace(self, banned=(), end_ids=(), min_length=0, no_repeat_ngram_size=0)
+
+    @property
+    def added(self) -> int:
+        """Returns the number of ids that are added to every source."""
+        return len(self.source_prefix) + self.add_source_eos + len(self.source_suffix)
+
+    def add_special_ids(self, ids: Sequence[int], eos_id: int) -> list[int]:
+        """Returns the ids of a source with the added ids before and after them, as the model reads them."""
+        return [*self.source_prefix, *ids, *([eos_id] if self.add_source_eos else []), *self.source_suffix]
 
 
 @dataclass(frozen=True, kw_only=True)
-class SamplingConfig(Settings):
-    """The settings that an output is drawn by. Filters apply after the temperature: first top-k, then top-p."""
+class SamplingConfig(SettingsBase):
+    """The settings of sampling. Filters apply after the temperature: first top-k, then top-p."""
 
     temperature: float = 1.0
     """Divides the logits: below 1 sharper, above 1 flatter."""
     top_k: int = 0
-    """Draw from so many most probable tokens; 0: from all."""
+    """Sample from this many most probable tokens; 0: from all."""
     top_p: float = 1.0
-    """Draw from the fewest tokens that together have this probability."""
-    epsilon: float = 0.0
-    """Draw from the tokens that the model itself gives this probability or more, and from the most probable one."""
+    """Sample from the smallest set of tokens that together have at least this probability."""
+    epsilon_cutoff: float = 0.0
+    """Sample from the tokens with at least this probability under the model itself, and from the most probable one."""
     seed: int = 1
-    """Each sentence has random numbers of its own, from (seed, its place), whatever stands beside it."""
+    """Random seed. The random numbers of a sentence depend on (seed, its index), not on the other sentences."""
 
     def __post_init__(self) -> None:
         check_fields(self)
@@ -103,9 +134,11 @@ class SamplingConfig(Settings):
         for name in ("top_k", "seed"):
             if not 0 <= getattr(self, name) <= MOST_SEED:
                 raise DecodingError(
-                    f"`{name}` ({shown(getattr(self, name))}) must be at least 0 and at most {MOST_SEED:,}"
+                    f"`{name}` ({format_value(getattr(self, name))}) must be at least 0 and at most {MOST_SEED:,}"
                 )
         if not 0 < self.top_p <= 1:
             raise DecodingError(f"`top_p` ({self.top_p}) must be above 0 and at most 1")
-        if not 0 <= self.epsilon < 1:
-            raise DecodingError(f"`epsilon` ({self.epsilon}) must be at least 0 and below 1", "0.02 is usual")
+        if not 0 <= self.epsilon_cutoff < 1:
+            raise DecodingError(
+                f"`epsilon_cutoff` ({self.epsilon_cutoff}) must be at least 0 and below 1", "0.02 is usual"
+            )

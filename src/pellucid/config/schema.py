@@ -1,6 +1,6 @@
-"""Describes a recipe as a JSON Schema, by which editors check a TOML file and complete its keys.
+"""Describes a recipe as a JSON Schema, with which editors check a TOML file and complete its keys.
 
-Names, types, choices and defaults are those of the configurations' fields, and the sentences those below them.
+Names, types, choices, defaults and descriptions are taken from the fields of the configuration classes.
 """
 
 import ast
@@ -17,17 +17,17 @@ from pellucid.config.model import PRESETS
 from pellucid.config.recipe import SECTIONS, Recipe
 
 DRAFT = "http://json-schema.org/draft-07/schema#"
-"""The newest one that editors of TOML read."""
+"""The newest version that TOML editors support."""
 NAMES: Mapping[Any, str] = {int: "integer", float: "number", bool: "boolean", str: "string"}
 
 
 def recipe_schema() -> dict[str, Any]:
-    """Returns the schema of a recipe, as json.dumps() takes it."""
+    """Returns the schema of a recipe, as an argument of json.dumps()."""
     properties = {name: table for name, table in _properties(Recipe).items() if name not in SECTIONS}
     for section, cls in SECTIONS.items():
         properties[section] = _table(inspect.getdoc(cls) or "", _properties(cls))
     properties["model"]["properties"]["preset"] = {
-        "description": "The shape to start from; the other keys of the section win over it.",
+        "description": "A shape with a name; the other keys of the section replace its values.",
         "enum": list(PRESETS),
         "default": "tiny",
     }
@@ -35,7 +35,7 @@ def recipe_schema() -> dict[str, Any]:
 
 
 def attribute_docstrings(cls: type) -> dict[str, str]:
-    """Returns the string below each field of a class, which Python itself throws away: read from the source."""
+    """Returns the string below each field of a class from its source, since Python discards these strings."""
     tree = ast.parse(inspect.getsource(sys.modules[cls.__module__]))
     body = next(node.body for node in tree.body if isinstance(node, ast.ClassDef) and node.name == cls.__name__)
     found = {}
@@ -61,7 +61,7 @@ def _properties(cls: Any) -> dict[str, Any]:
 
 
 def _type(hint: Any) -> dict[str, Any]:
-    """Returns what the schema says of a type; TOML has no word for None, so it is the string "none"."""
+    """Returns the schema of a type; TOML has no null value, so None is the string "none"."""
     if typing.get_origin(hint) is Literal:
         return {"enum": list(map(_value, typing.get_args(hint)))}
     if isinstance(hint, types.UnionType):

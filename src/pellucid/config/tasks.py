@@ -1,6 +1,6 @@
-"""Tasks: what a model can be for. One record a task holds all that the rest of the package asks by a task's name.
+"""The tasks of models. One record per task contains everything that the rest of the package looks up by a task's name.
 
-A task more is a record here and one module with its class, a `TextModel` (see pellucid/tasks/task.py).
+A new task requires a record here and one module with its class, a `TextModel` (see pellucid/tasks/task.py).
 """
 
 from dataclasses import dataclass
@@ -14,51 +14,51 @@ TrainedTask = Literal["translate", "classify", "generate"]
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Task:
-    """One thing that a model can be for."""
+    """A task of models."""
 
     name: str
-    """As recipes, model folders and the command line's verb have it."""
+    """The name in recipes and model folders, and the verb of the command line."""
     noun: str
-    """A model of this task with its article, as in "a translator"."""
+    """The noun for a model of this task with its article, as in "a translator"."""
     family: Family
-    """The stacks of its models, as `ModelConfig.family` tells them."""
+    """The stacks of its models, as in `ModelConfig.family`."""
     classes: bool = False
-    """True where the model has a head that tells classes apart."""
+    """True if the model has a classification head."""
     home: str
-    """The module of the class that does it."""
+    """The module of the task's class; a relative name is in the package `tasks`."""
     class_name: str
     method: str = ""
-    """The class's method that does it."""
+    """The method of the class that performs the task."""
     use: str
-    """The way to use such a model, as a hint says it."""
+    """The classes and verbs for such a model, for hints."""
     command: str = ""
-    """The way to use it on the command line, as a model's card says it."""
+    """An example on the command line, for model cards."""
     starts_from: tuple[str, ...] = ()
     """The tasks of the models that a training may start from."""
     trained_on: str = ""
-    """The items that a training text consists of, as in "pairs"."""
+    """The examples of a training text, as in "pairs"."""
     targets: str = ""
-    """The texts that stand beside each text that it learns from and is scored on; empty: texts stand alone."""
+    """The targets of the texts in training and evaluation; empty: texts have no targets."""
     unit: str = "token"
-    """The unit that losses are counted by."""
+    """The unit of which losses are averages."""
     metrics: tuple[str, ...] = ()
-    """The scores that can be measured of such a model: "loss", "bleu", "accuracy"."""
+    """The scores that exist for such a model: "loss", "bleu", "accuracy"."""
     pipeline_tag: str
-    """The name that model hubs have for the task."""
+    """The name of the task on model hubs."""
 
     @property
     def title(self) -> str:
-        """The noun as a heading begins with it."""
+        """The noun with a capital letter, for headings."""
         return self.noun[0].upper() + self.noun[1:]
 
     @property
     def stacks(self) -> str:
-        """The stacks of its models in words."""
+        """The stacks of its models as text."""
         words = {"encoder-decoder": "an encoder and a decoder", "encoder": "an encoder alone"}
         return words.get(self.family, "a decoder alone")
 
     def fits(self, model: ModelConfig) -> bool:
-        """Tells whether a model of this shape can be for the task."""
+        """Returns True if a model of this shape can perform the task."""
         return model.family == self.family and bool(model.num_classes) == self.classes
 
 
@@ -69,7 +69,7 @@ TASKS: dict[str, Task] = {
             name="translate",
             noun="a translator",
             family="encoder-decoder",
-            home="pellucid.tasks.translator",
+            home=".translator",
             class_name="Translator",
             method="translate",
             use="pellucid.Translator, or `pellucid translate`",
@@ -85,7 +85,7 @@ TASKS: dict[str, Task] = {
             noun="a classifier",
             family="encoder",
             classes=True,
-            home="pellucid.tasks.classifier",
+            home=".classifier",
             class_name="Classifier",
             method="classify",
             use="pellucid.Classifier, or `pellucid classify`",
@@ -101,7 +101,7 @@ TASKS: dict[str, Task] = {
             name="generate",
             noun="a language model",
             family="decoder",
-            home="pellucid.tasks.language_model",
+            home=".language_model",
             class_name="LanguageModel",
             method="generate",
             use="pellucid.LanguageModel, or `pellucid generate`",
@@ -115,21 +115,21 @@ TASKS: dict[str, Task] = {
             name="encode",
             noun="an encoder without a head",
             family="encoder",
-            home="pellucid.tasks.encoder",
+            home=".encoder",
             class_name="TextEncoder",
             use='pellucid.train with `init_from=` and a recipe of `task = "classify"`, which gives it one',
             pipeline_tag="feature-extraction",
         ),
     )
 }
-"""All tasks by name. Of several that fit a shape the first is what a model is for where nothing else is said."""
+"""All tasks by name. If several tasks fit a shape, the first is the default."""
 
 
-def task_of(model: ModelConfig) -> Task:
-    """Returns the task that a model of this shape is for."""
+def get_task(model: ModelConfig) -> Task:
+    """Returns the default task of a model of this shape."""
     return next(task for task in TASKS.values() if task.fits(model))
 
 
 def task_of_family(family: str) -> Task:
-    """Returns the task that a model with these stacks is for, as long as nothing is known of its head."""
+    """Returns the task of a model with these stacks and without a classification head."""
     return next(task for task in TASKS.values() if task.family == family and not task.classes)

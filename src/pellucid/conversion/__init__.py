@@ -1,1 +1,1 @@
-"""Conversion between formats, each proved by comparing logits and outputs."""
+"""Conversion between formats, verified by comparing logits and outputs."""

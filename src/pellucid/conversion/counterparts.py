@@ -1,12 +1,12 @@
-"""A converted model in the library that it was converted for: ids in, numbers out, to compare with ours.
+"""Runs a converted model in the library that it was converted for: ids in, numbers out, for the comparison.
 
-Each counterpart takes what our models take: sources with all that stands around them, `[*prefix, *ids, eos, *suffix]`,
-and target inputs that begin with the start token.
+Each counterpart takes the inputs of Pellucid's models: sources with all special tokens, `[*prefix, *ids, eos,
+*suffix]`, and target inputs that begin with the start token.
 """
 
-import json
 import warnings
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from importlib.metadata import version
 from importlib.util import find_spec
 from pathlib import Path
@@ -17,8 +17,10 @@ import numpy as np
 from pellucid.config import ModelConfig
 from pellucid.conversion.numbers import Numbers, token_log_probs
 from pellucid.conversion.pages import Page, node
-from pellucid.process import torch_threads_kept
-from pellucid.text.special_ids import SETTINGS
+from pellucid.files.budget import MOST_TOKENIZER_BYTES
+from pellucid.files.reading import read_list, read_settings
+from pellucid.process import keep_torch_threads
+from pellucid.text.foreign_files import SETTINGS
 
 Kind = Literal["hf", "ct2", "onnx", "page"]
 TOKENIZER_FILES = (
@@ -29,25 +31,27 @@ LIBRARIES: dict[Kind, str] = {"hf": "transformers", "ct2": "ctranslate2", "onnx"
 
 
 class Counterpart(Protocol):
-    """The other side of a comparison: all that it can be asked."""
+    """The other side of a comparison: the calls that it supports."""
 
     def token_ids(self, texts: Sequence[str]) -> list[list[int]] | None:
-        """Returns each text's tokens without start and end, by the folder's own tokenizer; None where it has none."""
+        """Returns each text's tokens without start and end, by the folder's own tokenizer, or None if it has none."""
 
     def outputs(self, ids: Sequence[int], tgt_in: Sequence[int]) -> Numbers | None:
-        """Returns logits (T, V) for a target given a source, of a decoder alone (T, V) for `tgt_in`, of an encoder
-        alone its states (S, D) or its classes' logits (C,); None where the library does not tell.
+        """Returns logits (T, V) for a target given a source, for a decoder alone (T, V) for `tgt_in`, for an encoder
+        alone its states (S, D) or its classes' logits (C,); None if the library does not return them.
         """
 
     def log_probs(self, ids: Sequence[int], tgt_in: Sequence[int], tgt_out: Sequence[int]) -> list[float]:
         """Returns the log-probability of each token of `tgt_out`."""
 
     def greedy(self, ids: Sequence[int], tgt_in: Sequence[int], suppressed: Sequence[int], max_new: int) -> list[int]:
-        """Returns what greedy search adds to `tgt_in`, without the end token; `suppressed` ids are never written."""
+        """Returns the tokens that greedy search adds to `tgt_in`, without the end token; `suppressed` ids are never
+        written.
+        """
 
 
 def open_counterpart(kind: Kind, folder: Path, config: ModelConfig) -> Counterpart:
-    """Returns the model of `folder` in its library. Raises ImportError where that is not installed."""
+    """Returns the model of `folder` in its library. Raises ImportError if the library is not installed."""
     if kind == "page":
         return Page(folder, config)
     if kind == "hf":
@@ -56,16 +60,14 @@ def open_counterpart(kind: Kind, folder: Path, config: ModelConfig) -> Counterpa
 
 
 def library(kind: Kind) -> str:
-    """Returns the other library and its version. Raises PackageNotFoundError, an ImportError, where it is not
-    installed.
-    """
+    """Returns the other library and its version. Raises PackageNotFoundError, an ImportError, if it is missing."""
     if kind == "page":
         return node()
     return f"{LIBRARIES[kind]} {version(LIBRARIES[kind])}"
 
 
 class HuggingFace:
-    """Runs a folder by `from_pretrained` of its class, without a head that ours lacks, and by its `generate`."""
+    """Runs a folder by `from_pretrained` of its class, without a head that Pellucid lacks, and by its `generate`."""
 
     def __init__(self, folder: Path, config: ModelConfig) -> None:
         import transformers
@@ -75,7 +77,7 @@ class HuggingFace:
             "decoder": "AutoModelForCausalLM",
             "encoder": "AutoModelForSequenceClassification" if config.num_classes else "AutoModel",
         }[config.family]
-        with _silent(transformers):
+        with silent_transformers():
             model = getattr(transformers, name).from_pretrained(str(folder), local_files_only=True)
         self.model: Any = model.float().eval()
         self.config = config
@@ -86,7 +88,7 @@ class HuggingFace:
             return None
         import transformers
 
-        with _silent(transformers):
+        with silent_transformers():
             tokenizer = transformers.AutoTokenizer.from_pretrained(str(self.folder), local_files_only=True)
             return [list(tokenizer(text, add_special_tokens=False)["input_ids"]) for text in texts]
 
@@ -119,7 +121,7 @@ class HuggingFace:
             bos_token_id=self.config.bos_id, eos_token_id=self.config.eos_id,
             decoder_start_token_id=self.config.bos_id,
         )  # fmt: skip
-        self.model.generation_config = options  # else its own fill what is not given
+        self.model.generation_config = options  # else the model's own values fill the missing options
         source = given if self.config.family == "decoder" else torch.tensor([list(ids)])
         extra = {} if self.config.family == "decoder" else {"decoder_input_ids": given}
         with torch.inference_mode():
@@ -130,24 +132,24 @@ class HuggingFace:
 
 
 class CTranslate2:
-    """Runs a folder by `ctranslate2.Translator`, or `Generator` for a decoder alone, in the type that it has."""
+    """Runs a folder by `ctranslate2.Translator`, or `Generator` for a decoder alone, in its stored type."""
 
     def __init__(self, folder: Path, config: ModelConfig) -> None:
         import ctranslate2
 
         paired = config.family == "encoder-decoder"
         engine = ctranslate2.Translator if paired else ctranslate2.Generator
-        with torch_threads_kept():
+        with keep_torch_threads():
             self.engine: Any = engine(str(folder), device="cpu", inter_threads=1, intra_threads=1)
         self.config = config
         self.folder = folder
         shared = "shared_vocabulary.json" if paired else "vocabulary.json"
         both = [shared] * 2 if (folder / shared).exists() else ["source_vocabulary.json", "target_vocabulary.json"]
-        source, target = (json.loads((folder / name).read_text(encoding="utf-8")) for name in both)
+        source, target = (read_list(folder / name, MOST_TOKENIZER_BYTES) for name in both)
         self.source: list[str] = source
         self.target: list[str] = target
         self.ids: dict[str, int] = {word: i for i, word in enumerate(self.target)}
-        settings = json.loads((folder / "config.json").read_text(encoding="utf-8"))
+        settings = read_settings(folder / "config.json")
         self.adds_end: bool = settings.get("add_source_eos", False)
 
     def outputs(self, ids: Sequence[int], tgt_in: Sequence[int]) -> Numbers | None:
@@ -162,7 +164,7 @@ class CTranslate2:
     def log_probs(self, ids: Sequence[int], tgt_in: Sequence[int], tgt_out: Sequence[int]) -> list[float]:
         if self.config.family != "encoder-decoder":
             return token_log_probs(self.outputs(ids, tgt_in), tgt_out)
-        words = [self.target[i] for i in tgt_in[1:]]  # it adds start and end itself
+        words = [self.target[i] for i in tgt_in[1:]]  # the engine adds start and end itself
         result = self.engine.score_batch([self.words(ids)], [words])[0]
         return list(result.log_probs)
 
@@ -171,24 +173,24 @@ class CTranslate2:
         if self.config.family == "encoder-decoder":
             result = self.engine.translate_batch(
                 [self.words(ids)], target_prefix=[[self.target[i] for i in tgt_in[1:]]],
-                max_decoding_length=max_new + len(tgt_in) - 1, **options,
+                max_decoding_length=max_new + len(tgt_in) - 1, min_decoding_length=0, **options,
             )[0]  # fmt: skip
             words = result.hypotheses[0][len(tgt_in) - 1 :]
         else:
             result = self.engine.generate_batch(
                 [[self.target[i] for i in tgt_in]], max_length=max_new, sampling_topk=1,
-                include_prompt_in_result=False, **options,
+                include_prompt_in_result=False, min_length=0, **options,
             )[0]  # fmt: skip
             words = result.sequences[0]
         return _until_end([self.ids[word] for word in words], self.config.eos_id)
 
     def words(self, ids: Sequence[int]) -> list[str]:
-        """Returns a source as the engine takes it."""
+        """Returns a source as the engine's tokens."""
         return [self.source[i] for i in (ids[:-1] if self.adds_end else ids)]
 
 
 class Onnx:
-    """Runs a folder by ONNX Runtime: a target's tokens at once, or one by one with what was kept of those before."""
+    """Runs a folder by ONNX Runtime: a target's tokens at once, or one by one with the cache of the earlier ones."""
 
     def __init__(self, folder: Path, config: ModelConfig) -> None:
         import onnxruntime
@@ -213,13 +215,13 @@ class Onnx:
         if self.config.family == "encoder":
             numbers: Numbers = next(iter(self._read("model", ids).values()))[0]
             return numbers
-        return self._step(tgt_in, self._given(ids), {})[0]
+        return self._step(tgt_in, self._make_inputs(ids), {})[0]
 
     def log_probs(self, ids: Sequence[int], tgt_in: Sequence[int], tgt_out: Sequence[int]) -> list[float]:
         return token_log_probs(self.outputs(ids, tgt_in), tgt_out)
 
     def greedy(self, ids: Sequence[int], tgt_in: Sequence[int], suppressed: Sequence[int], max_new: int) -> list[int]:
-        given, past, tokens = self._given(ids), dict[str, Numbers](), list(tgt_in)
+        given, past, tokens = self._make_inputs(ids), dict[str, Numbers](), list(tgt_in)
         written: list[int] = []
         while True:
             rows, past = self._step(tokens, given, past)
@@ -231,14 +233,14 @@ class Onnx:
             tokens = [token]
 
     def _read(self, name: str, ids: Sequence[int]) -> dict[str, Numbers]:
-        """Returns what the graph of an encoder says of a text."""
+        """Returns the outputs of an encoder's graph for a text."""
         session, row = self.sessions[name], np.array([list(ids)], dtype=np.int64)
         feed = {"input_ids": row, "attention_mask": np.ones_like(row), "token_type_ids": np.zeros_like(row)}
         names = {each.name for each in session.get_inputs()}
         return _run(session, {name: value for name, value in feed.items() if name in names})
 
-    def _given(self, ids: Sequence[int]) -> dict[str, Numbers]:
-        """Returns what every step of the decoder is told of a source; nothing, where it stands alone."""
+    def _make_inputs(self, ids: Sequence[int]) -> dict[str, Numbers]:
+        """Returns the inputs of every decoder step that depend on a source; empty for a decoder alone."""
         if self.config.family == "decoder":
             return {}
         states = self._read("encoder_model", ids)["last_hidden_state"]
@@ -247,7 +249,7 @@ class Onnx:
     def _step(
         self, tokens: Sequence[int], given: dict[str, Numbers], past: dict[str, Numbers]
     ) -> tuple[Numbers, dict[str, Numbers]]:
-        """Returns the logits (T, V) after each of some tokens, and what is kept for the next ones."""
+        """Returns the logits (T, V) after each of some tokens, and the cache for the next ones."""
         paired = self.config.family == "encoder-decoder"
         session = self.sessions["decoder_model_merged" if paired else "model"]
         feed: dict[str, Any] = {"input_ids": np.array([list(tokens)], dtype=np.int64), **given}
@@ -266,12 +268,14 @@ class Onnx:
 
 
 def has_tokenizer(folder: Path) -> bool:
-    """Tells whether a folder has files that cut text for its model; a page always has."""
+    """Returns True if a folder has tokenizer files for its model; a page always has a tokenizer."""
     return folder.is_file() or any((folder / name).exists() for name in ("tokenizer.json", SETTINGS, *TOKENIZER_FILES))
 
 
 def _fast_token_ids(folder: Path, texts: Sequence[str]) -> list[list[int]] | None:
-    """Returns the tokens of texts by a folder's tokenizer.json; None without one, or without what reads it."""
+    """Returns the tokens of texts by a folder's tokenizer.json; None without the file, or without a library that reads
+    it.
+    """
     path = folder / "tokenizer.json"
     if not path.exists() or find_spec("tokenizers") is None:
         return None
@@ -284,7 +288,7 @@ def _fast_token_ids(folder: Path, texts: Sequence[str]) -> list[list[int]] | Non
 
 
 def _run(session: Any, feed: dict[str, Any]) -> dict[str, Numbers]:
-    """Returns what a graph gives, by name."""
+    """Returns a graph's outputs, by name."""
     return dict(zip([each.name for each in session.get_outputs()], session.run(None, feed), strict=True))
 
 
@@ -292,22 +296,20 @@ def _until_end(ids: list[int], eos_id: int) -> list[int]:
     return ids[: ids.index(eos_id)] if eos_id in ids else ids
 
 
-class _silent:  # noqa: N801
-    """Runs transformers without its bars and reports, which are about its own insides."""
+@contextmanager
+def silent_transformers() -> Iterator[None]:
+    """Runs transformers without its progress bars and reports, which are not about the comparison."""
+    import transformers
 
-    def __init__(self, transformers: Any) -> None:
-        self.logging = transformers.utils.logging
-
-    def __enter__(self) -> None:
-        self.warnings = warnings.catch_warnings()
-        self.warnings.__enter__()
-        warnings.simplefilter("ignore")
-        self.level, self.bars = self.logging.get_verbosity(), self.logging.is_progress_bar_enabled()
-        self.logging.set_verbosity_error()
-        self.logging.disable_progress_bar()
-
-    def __exit__(self, *_: object) -> None:
-        self.warnings.__exit__(None, None, None)
-        self.logging.set_verbosity(self.level)
-        if self.bars:
-            self.logging.enable_progress_bar()
+    logging = transformers.utils.logging
+    level, bars = logging.get_verbosity(), logging.is_progress_bar_enabled()
+    logging.set_verbosity_error()
+    logging.disable_progress_bar()
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            yield
+    finally:
+        logging.set_verbosity(level)
+        if bars:
+            logging.enable_progress_bar()

@@ -1,4 +1,4 @@
-"""The numbers that two sides of a comparison give: logits and log-probabilities."""
+"""The numbers of both sides of a comparison: logits and log-probabilities."""
 
 from collections.abc import Sequence
 from typing import Any

@@ -1,10 +1,10 @@
-"""A page that holds a model, run by Node: what a proof asks of it."""
+"""Runs a page that holds a model in Node, for the verification of a conversion."""
 
 import json
 import shutil
 import subprocess
 import weakref
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from importlib.resources import files
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -14,15 +14,20 @@ import numpy as np
 
 from pellucid.config import ModelConfig
 from pellucid.conversion.numbers import Numbers, token_log_probs
-from pellucid.errors import DataError, shown
+from pellucid.errors import DataError, format_value
 from pellucid.views.model_page import ABOUT
-from pellucid.views.page import islands_of
+from pellucid.views.page import read_data_blocks
+from pellucid.waits import end, read_line
 
 _SECONDS = 5
+NEW_TOKENS = 20
+"""The number of new tokens when a language model continues a text."""
+ANSWER = 600.0
+"""The most seconds that a page's worker may take for an answer: a long text in a large model, on a slow machine."""
 
 
 def node() -> str:
-    """Returns the name of Node and its version. Raises ImportError where it is not installed."""
+    """Returns the name of Node and its version. Raises ImportError if it is not installed."""
     found = shutil.which("node")
     if found is None:
         raise ImportError("node is not on PATH")
@@ -31,21 +36,21 @@ def node() -> str:
 
 
 class Page:
-    """Runs the very worker that a page carries, with the model that it carries; its process ends with this object."""
+    """Runs the page's own worker with the page's model; its process ends with this object."""
 
     def __init__(self, path: Path, config: ModelConfig) -> None:
         """Starts the worker of the page at `path`. Raises DataError for a page without a model, or a damaged one."""
         self.config = config
-        found = islands_of(path.read_text(encoding="utf-8"))
+        found = read_data_blocks(path.read_text(encoding="utf-8"))
         if not {"worker", ABOUT} <= set(found):
             raise DataError(
-                f"`{path}` is not a page with a model in it", "write one: `pellucid.weights.to_page(model, path)`"
+                f"`{path}` is not a page with a model", "write one with `pellucid.weights.to_page(model, path)`"
             )
         self._folder = TemporaryDirectory(prefix="pellucid-")
         for name, island in found.items():
             place = Path(self._folder.name) / name
             if name in ("worker", ABOUT):
-                place.write_bytes(island.unpacked())
+                place.write_bytes(island.unpack())
             elif name.startswith("model."):  # the worker unpacks these itself
                 packed = {"name": name, "text": island.text, "dense": island.is_dense}
                 place.with_name(f"{name}.json").write_text(json.dumps(packed), encoding="utf-8")
@@ -60,7 +65,7 @@ class Page:
         self._answer()
 
     def ask(self, method: str, *args: Any) -> Any:
-        """Returns what the worker answers. Raises DataError for what it refuses."""
+        """Returns the worker's answer. Raises DataError if the worker rejects the call."""
         assert self._process.stdin is not None
         self._process.stdin.write(json.dumps({"method": method, "args": args}) + "\n")
         self._process.stdin.flush()
@@ -68,16 +73,30 @@ class Page:
 
     def _answer(self) -> Any:
         assert self._process.stdout is not None
-        line = self._process.stdout.readline()
+        line = read_line(self._process, self._process.stdout, ANSWER)
         if not line:
-            raise DataError("the page's worker stopped without an answer", "open the page in a browser and look")
+            raise DataError(
+                "the page's worker ended without an answer", "open the page in a browser and check its console"
+            )
         found = json.loads(line)
         if "error" in found:
-            raise DataError(f"the page's model refuses: {shown(found['error'])}", "write the page again")
+            raise DataError(f"the page's model failed: {format_value(found['error'])}", "write the page again")
         return found["result"]
 
     def token_ids(self, texts: Sequence[str]) -> list[list[int]] | None:
         return [self.ask("encode", text, "target" if self.config.family == "decoder" else "source") for text in texts]
+
+    def function(self, task: str) -> Callable[..., Any]:
+        """Returns the page's function of a text for a task: translation by greedy search with the text as one sentence,
+        continuation of a text, or the probability of each label.
+        """
+        if task == "translate":
+            return lambda text: self.ask("translate", text, {"beamSize": 1, "segment": "off"})["text"]
+        if task == "generate":
+            return lambda text, max_new_tokens: (
+                text + self.ask("generate", text, {"maxNewTokens": max_new_tokens})["text"]
+            )
+        return lambda text: {each["label"]: each["probability"] for each in self.ask("classify", text)["probabilities"]}
 
     def outputs(self, ids: Sequence[int], tgt_in: Sequence[int]) -> Numbers | None:
         src = [] if self.config.family == "decoder" else list(ids)
@@ -98,10 +117,6 @@ def _end(process: "subprocess.Popen[str]", folder: "TemporaryDirectory[str]") ->
     assert process.stdin is not None
     assert process.stdout is not None
     process.stdin.close()
-    try:
-        process.wait(_SECONDS)
-    except subprocess.TimeoutExpired:
-        process.kill()
-        process.wait()
+    end(process, _SECONDS)
     process.stdout.close()
     folder.cleanup()

@@ -1,26 +1,29 @@
-"""The proof of a conversion: both sides are given the same sentences, and what they say is compared."""
+"""Verifies a conversion: runs both models on the same sentences and compares their outputs."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from importlib.resources import files
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import torch
 
 from pellucid.config import DecodeConfig
 from pellucid.conversion.counterparts import LIBRARIES, Counterpart, Kind, has_tokenizer, library, open_counterpart
-from pellucid.decoding.engine import search
-from pellucid.decoding.ids import suppressed_ids
-from pellucid.errors import ConfigError, DataError, install
+from pellucid.conversion.pages import NEW_TOKENS, Page
+from pellucid.conversion.texts import compare_texts
+from pellucid.decoding.batched_search import search
+from pellucid.decoding.ids import list_suppressed_ids
+from pellucid.errors import ConfigError, DataError, format_install_command
 from pellucid.evaluation.scores import score_corpus
 from pellucid.files.writing import write_json
 from pellucid.model.families import DecoderOnly
 from pellucid.model.transformer import Transformer
-from pellucid.tasks.languages import speaking
+from pellucid.tasks.languages import set_languages
 from pellucid.text.language_codes import codes_are_special
-from pellucid.text.tokenizers import GivenTokenizers, Tokenizers
+from pellucid.text.tokenizers import GivenTokenizers, TokenizerPair
+from pellucid.weights.export.calls import ExportedCall
 from pellucid.weights.folder import CONVERSION, SavedModel
 from pellucid.weights.opening import open_folder
 
@@ -28,32 +31,32 @@ Languages = tuple[str | None, str | None]
 """The codes of source and target; None: not given."""
 
 
-def with_languages(saved: SavedModel, languages: Languages = (None, None)) -> tuple[SavedModel, str]:
-    """Returns `saved` as it translates between two languages, and which ones, as in "de to fr"; "" where it knows none.
+def set_translation_direction(saved: SavedModel, languages: Languages = (None, None)) -> tuple[SavedModel, str]:
+    """Returns `saved` for translation between two languages, and their names, as in "de to fr" ("" if it has none).
 
-    A language that is not given is the folder's default; where it has none, the first of its codes that the other side
-    does not have. Raises ConfigError for a language that is unknown, or means nothing to the model.
+    The default of a language is the folder's default; if it has none, the first of its codes that differs from the
+    other side's. Raises ConfigError for a language that is unknown, or has no effect on the model.
     """
     if not isinstance(saved.model, Transformer) or saved.tokenizers is None or not saved.languages:
         if languages != (None, None):
             named = "` and `".join(filter(None, languages))
-            raise ConfigError(f"languages are given (`{named}`), but the model knows none", "leave them out")
+            raise ConfigError(f"languages are given (`{named}`), but the model has none", "leave them out")
         return saved, ""
     model = saved.model.config, saved.tokenizers, saved.languages
     pairs = () if saved.text is None else saved.text.pairs
-    decode = speaking(saved.decode, *model, *languages, pairs)
+    decode = set_languages(saved.decode, *model, *languages, pairs)
     source: str | None = None
     if codes_are_special(saved.tokenizers, saved.languages):
         source = _code(saved.languages, (*decode.source_prefix, *decode.source_suffix))
         target = _code(saved.languages, (saved.model.config.bos_id, *decode.target_prefix))
         first_source = source or next((code for code in saved.languages if code != target), None)
-    else:  # OPUS-MT's stand before the source and name the target
+    else:  # OPUS-MT's codes precede the source and name the target
         target, first_source = _code(saved.languages, decode.source_prefix), None
     first_target = target or next((code for code in saved.languages if code != first_source), None)
     chosen = None if source else first_source, None if target else first_target
     said = " ".join(filter(None, (first_source, "to", first_target)))
     if chosen != (None, None):
-        decode, said = speaking(decode, *model, *chosen), f"{said} (the first that it knows)"
+        decode, said = set_languages(decode, *model, *chosen), f"{said} (the first one of the model)"
     return replace(saved, decode=decode), said
 
 
@@ -63,21 +66,23 @@ def _code(languages: Mapping[str, int], ids: Sequence[int]) -> str | None:
 
 
 WEIGHTS = ("*.safetensors", "model.bin", "pytorch_model*.bin", "onnx/*.onnx")
-"""The files that the weights of each side lie in."""
+"""The weight files of each side."""
 TOLERANCE = 1e-4
+GOOD_SHARE = 0.75
+"""The share of sentences that a good page with rounded weights must write as the model does."""
+LARGEST_ROUNDING = 0.05
+"""The largest difference, relative to the largest number, of a good page whose model writes no text."""
 EXTRAS: dict[Kind, str] = {"hf": "verify", "ct2": "ct2", "onnx": "onnx"}
-NEW_TOKENS = 20
-"""The tokens by which a language model's text is continued."""
 BLEU_SENTENCES = 2
-"""From how many sentences on BLEU is worth printing."""
+"""The fewest sentences for which BLEU is reported."""
 
 
 @dataclass(frozen=True, kw_only=True)
-class Proof:
-    """The findings of a comparison of two sides."""
+class ConversionReport:
+    """The result of comparing two sides."""
 
     compared: bool
-    """False: the other library is not installed, or there is none; `reason` says so."""
+    """False if the other library is not installed, or there is none; `reason` names the cause."""
     reason: str = ""
     engine: str = ""
     """The other side's library, with its version."""
@@ -86,57 +91,129 @@ class Proof:
     languages: str = ""
     """The languages that a multilingual model translated between, as in "de to fr"."""
     measure: str = "logits"
-    """logits; states, of an encoder alone; or log-probabilities, where the other library gives no logits."""
+    """logits; states, of an encoder alone; or log-probabilities, if the other library returns no logits."""
     largest_difference: float = 0.0
-    """The largest difference of any number of that measure, relative to the largest."""
+    """The largest difference of any number of that measure, relative to the largest number."""
     greedy_equal: int | None = None
-    """Sentences whose greedy outputs are equal, token by token; None: the model writes nothing."""
+    """Sentences whose greedy outputs are equal, token by token; None if the model writes no text."""
     greedy_near_ties: int = 0
-    """Sentences whose outputs part where two tokens are as likely as each other, within the tolerance."""
+    """Sentences whose outputs diverge at two tokens of equal probability, within the tolerance."""
     beam_difference: float | None = None
-    """The largest difference of the log-probabilities of our best hypotheses, relative to them."""
+    """The largest difference of Pellucid's best hypotheses' scores, relative to the score, or to 1 if that is smaller.
+    """
     tokenized_equal: int | None = None
-    """Sentences that both sides cut into the same tokens; None: ours has no tokenizer, or nothing reads the other's."""
+    """Sentences that both sides tokenize alike; None if one side has no readable tokenizer."""
+    texts: int = 0
+    """The number of texts passed to the call in README.md, or to the page: text in, text out."""
+    texts_equal: int = 0
+    """The sentences whose translation equals Pellucid's greedy output, each as one text."""
+    texts_near_ties: int = 0
+    """The sentences whose translation diverges at two tokens of equal probability, within the tolerance."""
+    texts_of_bytes: int = 0
+    """Texts of equal outputs with bytes of invalid UTF-8, for which tokenizer.json shows another number of U+FFFD."""
+    beams: int = 0
+    """The default beam size of the call; 0 if it has none."""
+    beams_equal: int = 0
+    """The texts with the same output as Pellucid's at that beam size; the other library's search ends differently."""
+    texts_other: str = ""
+    """The first text with another output, with both outputs."""
+    texts_error: str = ""
+    """The error that the call raises."""
     lacks_tokenizer: bool = False
-    """Ours has a tokenizer and the other folder has none: it cannot read text then."""
+    """True if Pellucid's side has a tokenizer and the other folder has none, so that it takes only ids."""
+    no_tokenizer_json: str = ""
+    """The reason why the other folder has no tokenizer.json."""
     blank_tokens: int = 0
-    """The tokens that the other side writes for an empty source, about which Pellucid does not ask the model."""
+    """The tokens that the other side writes for an empty source, for which Pellucid does not run the model."""
     rounded_to: str = ""
-    """The type that the other side's matrices were rounded to; then only a tolerance that was given decides."""
+    """The type that the other side's matrices were rounded to; then only a given tolerance decides."""
     decides: bool = True
-    """The tolerance decides if both sides are equal."""
+    """True if the tolerance decides whether both sides are equal."""
     megabytes: list[float] | None = None
-    """The files of both sides' weights, ours first; of a page all that it holds."""
+    """The sizes of both sides' weight files, Pellucid's first; of a page the whole file."""
     is_page: bool = False
-    """The other side is a page, with the tokenizer and views in it."""
+    """True if the other side is a page, which includes the tokenizer and views."""
     bleu: tuple[float, float] | None = None
-    """The BLEU of both sides' greedy outputs, ours first."""
+    """The BLEU of both sides' greedy outputs, Pellucid's first."""
     bleu_signature: str = ""
+    nonsense: str = ""
+    """The reason why the model itself makes no sense, whatever the comparison found; then it has not passed."""
+    origin: str = ""
+    """The origin of the sentences; empty if the caller passed them or they come with the project."""
+
+    @property
+    def verdict(self) -> Literal["good", "look", ""]:
+        """Returns "good" if a page with rounded weights does what the model does, or "look" if it should be inspected.
+
+        It is good if texts are tokenized alike and three quarters of the outputs are equal; for a model that writes no
+        text, if its numbers differ by at most 5 % of the largest. Empty if a tolerance decides.
+        """
+        if not (self.is_page and self.compared) or self.decides:
+            return ""
+        if self.greedy_equal is None:
+            alike = self.largest_difference <= LARGEST_ROUNDING
+        else:
+            alike = self.greedy_equal + self.greedy_near_ties >= GOOD_SHARE * self.sentences
+        return "good" if self.passed and alike else "look"
 
     @property
     def passed(self) -> bool:
-        """Tells whether nothing that was compared differs by more than the tolerance."""
-        written = self.greedy_equal is None or self.greedy_equal + self.greedy_near_ties == self.sentences
-        if not self.decides:
-            return not self.lacks_tokenizer and self.tokenized_equal in (None, self.sentences)
-        # A comparison with NaN must not pass: so `<=`, not `not >`.
-        return not self.compared or (
-            self.largest_difference <= self.tolerance
-            and written
-            and (self.beam_difference is None or self.beam_difference <= self.tolerance)
-            and self.tokenized_equal in (None, self.sentences)
-            and not self.lacks_tokenizer
-        )
+        """Returns True if no compared number differs by more than the tolerance."""
+        return not self.nonsense and (not self.compared or not self.failures)
+
+    @property
+    def failures(self) -> list[str]:
+        """Returns texts on the differences above the tolerance; for rounded matrices only tokenization counts."""
+        found = []
+        # A comparison with NaN must not pass: so `not <=`.
+        if self.decides and not self.largest_difference <= self.tolerance:
+            found.append(f"{self.measure} differ by {self.largest_difference:.1e} of the largest")
+        written = self.sentences if self.greedy_equal is None else self.greedy_equal + self.greedy_near_ties
+        if self.decides and written != self.sentences:
+            found.append(f"{self.sentences - written:,} of {self.sentences:,} greedy outputs differ")
+        if self.decides and self.beam_difference is not None and not self.beam_difference <= self.tolerance:
+            found.append(f"beam scores differ by {self.beam_difference:.1e}")
+        if self.tokenized_equal not in (None, self.sentences):
+            found.append(
+                f"{self.sentences - (self.tokenized_equal or 0):,} of {self.sentences:,} sentences are tokenized "
+                "differently"
+            )
+        others = self.texts - self.texts_equal - self.texts_near_ties - self.texts_of_bytes
+        if self.texts_error:
+            found.append(f"{self._caller} fails: {self.texts_error}")
+        elif self.decides and others:
+            found.append(
+                f"{self._caller} differs from Pellucid for {others:,} of {self.texts:,} texts, for instance "
+                f"{self.texts_other}"
+            )
+        return found
+
+    @property
+    def others_with_beams(self) -> int:
+        """Returns the number of texts that differ at the call's beam size; 0 if they do not decide."""
+        return self.texts - self.beams_equal if self.beams and self.decides and not self.failures else 0
+
+    @property
+    def _caller(self) -> str:
+        return "the page" if self.is_page else "the call in README.md"
 
     def to_dict(self) -> dict[str, Any]:
-        """Returns the fields and `passed`, as JSON takes them; without the ones that do not apply."""
+        """Returns the fields and `passed`, as JSON takes them; without fields that do not apply."""
         if not self.compared:
-            return {"compared": False, "reason": self.reason}
+            wrong = {"passed": False, "nonsense": self.nonsense} if self.nonsense else {}
+            return wrong | {"compared": False, "reason": self.reason}
         plain = {"lacks_tokenizer": False, "blank_tokens": 0, "decides": True, "is_page": False}
+        if not self.texts:
+            plain |= dict.fromkeys(("texts", "texts_equal", "texts_near_ties"), 0)
+        if not self.texts_of_bytes:
+            plain["texts_of_bytes"] = 0
+        if not self.beams:
+            plain |= {"beams": 0, "beams_equal": 0}
         told = asdict(self).items()
         fields = {name: value for name, value in told if value not in (None, "") and plain.get(name) is not value}
         numbers = ("largest_difference", "beam_difference")
-        return {"passed": self.passed} | {
+        verdict = {"verdict": self.verdict} if self.verdict else {}
+        return {"passed": self.passed} | verdict | {
             name: float(f"{value:.3g}") if name in numbers and np.isfinite(value) else
             str(value) if name in numbers else value
             for name, value in fields.items()
@@ -147,25 +224,41 @@ class Proof:
         write_json(folder / CONVERSION, self.to_dict())
 
     def __str__(self) -> str:
+        if self.nonsense:
+            return f"BAD: the outputs are not usable: {self.nonsense}\n{replace(self, nonsense='')}"
         if not self.compared:
             return f"not compared: {self.reason}"
         spoken = f", {self.languages}" if self.languages else ""
+        of = f" of {self.origin}" if self.origin else ""
+        failures = self.failures
+        verdict = "NOT equal" if failures else "equal" if self.decides else f"rounded to {self.rounded_to}"
+        if self.others_with_beams:
+            verdict += f", with {self.beams} beams for {self.beams_equal:,} of {self.texts:,} texts"
         lines = [
-            f"compared with {self.engine} on {self.sentences:,} sentences{spoken}",
+            f"compared with {self.engine} on {self.sentences:,} sentences{of}{spoken}: {verdict}",
             f"  {self.measure:<16} differ by at most {self.largest_difference:.1e} of the largest",
         ]
         if self.greedy_equal is not None:
-            ties = f", {self.greedy_near_ties:,} part at a near tie" if self.greedy_near_ties else ""
-            lines.append(f"  greedy outputs   {self.greedy_equal:,} of {self.sentences:,} equal token by token{ties}")
+            lines.append(
+                f"  greedy outputs   {self.greedy_equal:,} of {self.sentences:,} equal token by token"
+                f"{_ties(self.greedy_near_ties)}"
+            )
         if self.beam_difference is not None:
             lines.append(f"  beam scores      differ by at most {self.beam_difference:.1e} of the score")
         if self.tokenized_equal is not None:
-            lines.append(f"  tokens           {self.tokenized_equal:,} of {self.sentences:,} sentences cut alike")
+            lines.append(f"  tokens           {self.tokenized_equal:,} of {self.sentences:,} sentences tokenized alike")
+        if self.texts and not self.texts_error:
+            lines.append(
+                f"  texts            {self.texts_equal:,} of {self.texts:,} equal, by {self._caller}"
+                f"{_ties(self.texts_near_ties)}"
+            )
+        if self.beams and not self.texts_error:
+            lines.append(f"  with {self.beams} beams     {self.beams_equal:,} of {self.texts:,} texts equal")
         if self.lacks_tokenizer:
-            lines.append("  tokens           the other folder has no tokenizer: it can read ids alone")
+            lines.append("  tokens           the other folder has no tokenizer, so it takes ids")
         if self.blank_tokens:
             lines.append(
-                f"  blank lines      {self.blank_tokens:,} tokens for one, where Pellucid writes none: leave them out"
+                f"  blank lines      {self.blank_tokens:,} tokens for one, where Pellucid writes none: skip blank lines"
             )
         if self.bleu is not None:
             ours, theirs = self.bleu
@@ -174,14 +267,58 @@ class Proof:
             ours_size, size = self.megabytes
             what, whose = ("page   ", "our weights") if self.is_page else ("weights", "ours")
             lines.append(f"  {what}          {size:,.1f} MB, {whose} {ours_size:,.1f} MB")
+        return "\n".join([*lines, *self._verdict(failures)])
+
+    def _verdict(self, failures: Sequence[str]) -> list[str]:
+        """Returns the last line: the verdict, and its reasons."""
+        notes = "".join(f"; {note}" for note in self._notes())
+        if failures:
+            advice = f"; {self._describe_page()}" if self.verdict else ""
+            return [f"NOT equal within a tolerance of {self.tolerance:g}: {'; '.join(failures)}{notes}{advice}"]
+        if self.verdict:
+            return [self._describe_page() + notes]
         if not self.decides:
-            rounded = f"rounded to {self.rounded_to}: how far that is from ours stands above; "
-            return "\n".join([*lines, f"{rounded}a tolerance that is given would decide"])
-        verdict = "equal" if self.passed else "NOT equal"
-        return "\n".join([*lines, f"{verdict} within a tolerance of {self.tolerance:g}"])
+            rounded = f"rounded to {self.rounded_to}, with the differences above; "
+            return [f"{rounded}set a tolerance for a verdict{notes}"]
+        return [f"equal within a tolerance of {self.tolerance:g}{notes}"]
+
+    def _notes(self) -> Iterator[str]:
+        """Yields the notes that qualify the verdict."""
+        if self.others_with_beams:
+            yield (
+                f"with {self.beams} beams {self.others_with_beams:,} of {self.texts:,} texts differ, since "
+                f"{self.engine} has other rules for ending and ranking beams"
+            )
+        if self.texts_of_bytes:
+            yield (
+                f"{self.texts_of_bytes:,} outputs hold bytes that are not UTF-8, for which tokenizer.json writes "
+                "another number of U+FFFD"
+            )
+        if self.no_tokenizer_json:
+            yield f"no tokenizer.json: {self.no_tokenizer_json}"
+        elif self.lacks_tokenizer:
+            yield "no tokenizer: the model takes ids"
+
+    def _describe_page(self) -> str:
+        """Returns the assessment of a page with rounded weights, and the remedy."""
+        equal, count = (self.greedy_equal or 0) + self.greedy_near_ties, self.sentences
+        what = (
+            ""
+            if self.greedy_equal is None
+            else f": {equal:,} of {count:,} sentences have the same output as the original"
+        )
+        if self.verdict == "good":
+            return f"good{what}; the rest is the rounding to {self.rounded_to}"
+        closer = "weights in float16 are closer" if self.rounded_to == "int8" else "weights in float32 are exact"
+        foreign = "" if self.origin else "; compare on sentences of your text for a reliable verdict"
+        return f"check the page{what} with a few of your sentences; {closer}{foreign}"
 
 
-def prove(
+def _ties(count: int) -> str:
+    return f", {count:,} differ at a near tie" if count else ""
+
+
+def verify_conversion(
     model_folder: Path,
     other: Path,
     kind: Kind,
@@ -191,46 +328,51 @@ def prove(
     languages: Languages = (None, None),
     rounded_to: str = "",
     tokenizer: GivenTokenizers | None = None,
-) -> Proof:
-    """Compares our model in `model_folder` with the one in `other`, in the library that `kind` names.
+    call: ExportedCall | None = None,
+) -> ConversionReport:
+    """Compares the Pellucid model in `model_folder` with the model in `other`, run in the library `kind`.
 
     Args:
         sentences: None: twenty that come with the project, in several languages.
-        references: a translation of each sentence: then BLEU of both sides is measured.
-        tolerance: of the largest difference, relative to the largest number; None: 0.0001, which decides nothing where
+        references: a translation of each sentence, used to compute BLEU of both sides.
+        tolerance: the largest difference allowed, relative to the largest number; None: 0.0001, which has no effect if
             the other side is `rounded_to` a smaller type.
-        tokenizer: that of one's own which our model was saved with.
-        languages: codes of source and target, for a multilingual model; None: its default, else the first it knows.
+        tokenizer: the custom tokenizer that the Pellucid model was saved with.
+        languages: codes of source and target, for a multilingual model; None: its default, else its first language.
+        call: the call in README.md of `other`, also run on texts with special cases; a page is run directly.
 
-    Raises DataError where sentences and references differ in number or there are none, ConfigError for a tolerance
-    that is not positive, or a language that is unknown or of no use.
+    Raises DataError if sentences and references differ in number or there are none, ConfigError for a tolerance that is
+    not positive, or a language that is unknown or has no effect.
     """
-    sentences = own_sentences() if sentences is None else [text for text in sentences if text.strip()]
+    sentences = read_test_sentences() if sentences is None else [text for text in sentences if text.strip()]
     if not sentences:
-        raise DataError("there are no sentences to compare on", "give some, or leave them out for our own twenty")
+        raise DataError("no sentences to compare on", "pass sentences, or leave them out to use the built-in twenty")
     if references is not None and len(references) != len(sentences):
         raise DataError(f"{len(sentences)} sentences and {len(references)} references: each sentence needs one")
     decides, tolerance = tolerance is not None or not rounded_to, TOLERANCE if tolerance is None else tolerance
     if not tolerance > 0:
         raise ConfigError(f"`tolerance` ({tolerance}) must be above 0", f"the default is {TOLERANCE:g}")
     opened = open_folder(model_folder, torch.device("cpu"), torch.float32, tokenizer=tokenizer)
-    saved, spoken = with_languages(opened, languages)
+    saved, spoken = set_translation_direction(opened, languages)
     try:
         name, theirs = library(kind), open_counterpart(kind, other, saved.model.config)
     except ImportError:
-        return not_compared(f"{LIBRARIES[kind]} is not installed; {_comes_with(kind)}")
-    ids = _ids_of(saved, sentences)
+        return skip_verification(f"{LIBRARIES[kind]} is not installed; {_comes_with(kind)}")
+    ids = _encode_sentences(saved, sentences)
     compare = _compare_translations if isinstance(saved.model, Transformer) else (
         _compare_continuations if isinstance(saved.model, DecoderOnly) else _compare_outputs
     )  # fmt: skip
     with torch.inference_mode():
         found = compare(saved, theirs, ids, tolerance)
-        cut_alike = _cut_alike(saved, theirs, sentences)
-        # A page reads text as Pellucid does, so it is not asked for a blank line either.
-        blank_tokens = 0 if kind == "page" else _written_for_nothing(saved, theirs)
-    proof = Proof(
+        cut_alike = _count_equal_tokenizations(saved, theirs, sentences)
+        # A page, like Pellucid, does not run its model for a blank line.
+        blank_tokens = 0 if kind == "page" else _count_tokens_for_empty_source(saved, theirs)
+    by = theirs if isinstance(theirs, Page) else call
+    by_call = compare_texts(saved, by, other, sentences, tolerance) if by else {}
+    proof = ConversionReport(
         compared=True, engine=name, tolerance=tolerance, sentences=len(sentences),
-        languages=spoken, tokenized_equal=cut_alike, **found.results,
+        languages=spoken, tokenized_equal=cut_alike, **found.results, **by_call,
+        no_tokenizer_json=call.reading.reason if call and call.reading.opens_with != "transformers" else "",
         lacks_tokenizer=saved.tokenizers is not None and not has_tokenizer(other),
         blank_tokens=blank_tokens, rounded_to=rounded_to, decides=decides, is_page=kind == "page",
         megabytes=[_megabytes(model_folder), _megabytes(other)],
@@ -241,20 +383,24 @@ def prove(
     return proof
 
 
-def _written_for_nothing(saved: SavedModel, theirs: Counterpart) -> int:
-    """Returns how many tokens the other side writes for an empty source."""
+def _count_tokens_for_empty_source(saved: SavedModel, theirs: Counterpart) -> int:
+    """Returns the number of tokens that the other side writes for an empty source."""
     if not isinstance(saved.model, Transformer):
         return 0
     config, decode = saved.model.config, saved.decode
-    src, start = decode.whole_source([], config.eos_id), [config.bos_id, *decode.target_prefix]
-    return len(theirs.greedy(src, start, suppressed_ids(config, decode.suppress), _limit(saved, 0))) if src else 0
+    src, start = decode.add_special_ids([], config.eos_id), [config.bos_id, *decode.target_prefix]
+    return (
+        len(theirs.greedy(src, start, list_suppressed_ids(config, decode.suppress_tokens), _limit(saved, 0)))
+        if src
+        else 0
+    )
 
 
 def _comes_with(kind: Kind) -> str:
-    """Says where the library of the other side comes from."""
+    """Returns the text that names the source of the other side's library."""
     if kind == "page":
-        return "it runs the page's script here: nodejs.org, or the package `nodejs` of a Linux distribution"
-    return f"it comes with the extra `{EXTRAS[kind]}`: {install(EXTRAS[kind])}"
+        return "node runs the page's script: nodejs.org, or the package `nodejs` of a Linux distribution"
+    return f"install the extra `{EXTRAS[kind]}`: {format_install_command(EXTRAS[kind])}"
 
 
 def _megabytes(folder: Path) -> float:
@@ -265,19 +411,19 @@ def _megabytes(folder: Path) -> float:
     return round(sum(path.stat().st_size for path in files) / 1e6, 1)
 
 
-def not_compared(reason: str) -> Proof:
-    """Returns the proof of a conversion whose other side cannot be run here."""
-    return Proof(compared=False, reason=reason)
+def skip_verification(reason: str) -> ConversionReport:
+    """Returns the report of a conversion whose other side cannot run here."""
+    return ConversionReport(compared=False, reason=reason)
 
 
-def own_sentences() -> list[str]:
+def read_test_sentences() -> list[str]:
     """Returns the twenty sentences that come with the project."""
     return files("pellucid.conversion").joinpath("proof_sentences.txt").read_text(encoding="utf-8").splitlines()
 
 
 @dataclass
 class _Found:
-    """The result of a comparison: fields of Proof, and what both sides wrote, for BLEU."""
+    """The result of a comparison: fields of ConversionReport, and the outputs of both sides, for BLEU."""
 
     results: dict[str, Any]
     written: list[tuple[list[int], list[int]]]
@@ -302,8 +448,8 @@ class _Largest:
         return self.difference / max(self.number, 1e-30)
 
 
-def _ids_of(saved: SavedModel, sentences: Sequence[str]) -> list[list[int]]:
-    """Returns the tokens of each sentence, without start and end; of a model without tokenizer as many random ids."""
+def _encode_sentences(saved: SavedModel, sentences: Sequence[str]) -> list[list[int]]:
+    """Returns the tokens of each sentence, without start and end; for a model without tokenizer as many random ids."""
     config = saved.model.config
     limit = max(1, min(saved.decode.max_source_length, config.max_positions // 2 - 1))
     if saved.tokenizers is not None:
@@ -315,8 +461,8 @@ def _ids_of(saved: SavedModel, sentences: Sequence[str]) -> list[list[int]]:
     return [random.choice(words, size=min(limit, 1 + len(text.split()))).tolist() for text in sentences]
 
 
-def _cut_alike(saved: SavedModel, theirs: Counterpart, sentences: Sequence[str]) -> int | None:
-    """Returns sentences that both sides cut into the same tokens; None where one side has no tokenizer."""
+def _count_equal_tokenizations(saved: SavedModel, theirs: Counterpart, sentences: Sequence[str]) -> int | None:
+    """Returns the number of sentences that both sides tokenize alike; None if one side has no tokenizer."""
     other = theirs.token_ids(sentences) if saved.tokenizers is not None else None
     if saved.tokenizers is None or other is None:
         return None
@@ -325,18 +471,19 @@ def _cut_alike(saved: SavedModel, theirs: Counterpart, sentences: Sequence[str])
 
 
 def _compare_translations(saved: SavedModel, theirs: Counterpart, sources: list[list[int]], tolerance: float) -> _Found:
-    model, config, decode = saved.model, saved.model.config, saved.decode
+    # A folder's decoding rules apply when text is compared, by the call of README.md.
+    model, config, decode = saved.model, saved.model.config, saved.decode.remove_rules()
     assert isinstance(model, Transformer)
     greedy, beam = (
         [found[0] for found in search(model, sources, replace(decode, beam_size=width, n_best=1))]
         for width in (1, decode.beam_size)
     )
     prefix = list(decode.target_prefix)
-    suppressed = suppressed_ids(config, decode.suppress)
+    suppressed = list_suppressed_ids(config, decode.suppress_tokens)
     numbers, chances, scores, writing = _Largest(), _Largest(), _Largest(), _Writing(tolerance)
     tells_logits = False
     for source, own, best in zip(sources, greedy, beam, strict=True):
-        src = decode.whole_source(source, config.eos_id)
+        src = decode.add_special_ids(source, config.eos_id)
         tgt_in = [config.bos_id, *prefix, *own.ids]
         logits = model(torch.tensor([src]), torch.tensor([tgt_in]))[0]
         other = theirs.outputs(src, tgt_in)
@@ -349,7 +496,9 @@ def _compare_translations(saved: SavedModel, theirs: Counterpart, sources: list[
             chances.add(chosen, theirs.log_probs(src, tgt_in, tgt_out))
         best_in = [config.bos_id, *prefix, *best.ids]
         total = sum(theirs.log_probs(src, best_in, [*best_in[1:], config.eos_id])[len(prefix) :])
-        scores.add(1.0, total / best.score if best.score else 1.0 + total)
+        # A sum of log-probabilities near 0 has the rounding errors of its terms.
+        size = max(1.0, abs(best.score))
+        scores.add(best.score / size, total / size)
         start, limit = [config.bos_id, *prefix], _limit(saved, len(source))
         writing.add(own.ids, theirs.greedy(src, start, suppressed, limit), logits[len(prefix) :])
     measured = numbers if tells_logits else chances
@@ -361,7 +510,7 @@ def _compare_translations(saved: SavedModel, theirs: Counterpart, sources: list[
 
 
 def _limit(saved: SavedModel, source_tokens: int) -> int:
-    """Returns the most tokens of an output, as our own search has it."""
+    """Returns the most tokens of an output, as Pellucid's search limits it."""
     room = saved.model.config.max_positions - 1 - len(saved.decode.target_prefix)
     return min(saved.decode.limit(source_tokens), room)
 
@@ -370,12 +519,12 @@ def _compare_continuations(saved: SavedModel, theirs: Counterpart, texts: list[l
     model, config = saved.model, saved.model.config
     assert isinstance(model, DecoderOnly)
     numbers, writing = _Largest(), _Writing(tolerance)
-    suppressed = suppressed_ids(config, saved.decode.suppress)
+    suppressed = list_suppressed_ids(config, saved.decode.suppress_tokens)
     for ids in texts:
         numbers.add(model(torch.tensor([ids]))[0], theirs.outputs([], ids))
         prompt = ids[: max(1, len(ids) // 2)]
         count = min(NEW_TOKENS, config.max_positions - len(prompt))
-        greedy = DecodeConfig(beam_size=1, max_length=count or 1, suppress=tuple(suppressed))
+        greedy = DecodeConfig(beam_size=1, max_length=count or 1, suppress_tokens=tuple(suppressed))
         own = search(model, [prompt], greedy)[0][0].ids[:count]
         logits = model(torch.tensor([[*prompt, *own]]))[0, len(prompt) - 1 :]
         writing.add(own, theirs.greedy([], prompt, suppressed, count), logits)
@@ -392,18 +541,18 @@ def _compare_outputs(saved: SavedModel, theirs: Counterpart, texts: list[list[in
 
 
 class _Writing:
-    """Greedy outputs of both sides: how many are equal, and how many part at a near tie."""
+    """Counts the greedy outputs of both sides that are equal, and the outputs that diverge at a near tie."""
 
     def __init__(self, tolerance: float) -> None:
         self.tolerance, self.equal, self.near_ties = tolerance, 0, 0
         self.written: list[tuple[list[int], list[int]]] = []
 
     def add(self, ours: list[int], theirs: list[int], logits: torch.Tensor) -> None:
-        """Takes `logits` (T + 1, V), ours, before each token of ours and before the end."""
+        """Adds a pair of outputs with Pellucid's `logits` (T + 1, V), before each of its tokens and before the end."""
         self.written.append((ours, theirs))
         self.equal += ours == theirs
         place = next((i for i, (a, b) in enumerate(zip(ours, theirs, strict=False)) if a != b), None)
-        if place is not None:  # one that only goes on for longer is told apart by its length alone
+        if place is not None:  # an output that only continues longer differs by its length alone
             gap = float(logits[place, ours[place]] - logits[place, theirs[place]])
             self.near_ties += abs(gap) <= 2 * self.tolerance * float(logits[place].abs().max())
 
@@ -411,6 +560,6 @@ class _Writing:
         return {"greedy_equal": self.equal, "greedy_near_ties": self.near_ties}
 
 
-def _bleu(side: Sequence[list[int]], tokenizers: Tokenizers, references: Sequence[str]) -> tuple[float, str]:
+def _bleu(side: Sequence[list[int]], tokenizers: TokenizerPair, references: Sequence[str]) -> tuple[float, str]:
     scores = score_corpus([" ".join(tokenizers.target.decode(ids).splitlines()) for ids in side], references)
     return round(scores.bleu, 2), scores.signature

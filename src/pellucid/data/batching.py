@@ -1,7 +1,8 @@
-"""Section 5.1: batches of sentences of similar length, of about so many tokens.
+"""Section 5.1: batches of sentences of similar length, with about the same number of tokens.
 
-An order says which examples make which batch, epoch by epoch: `BatchOrder` of sentences, `BlockOrder` of a running
-text. `draw_batch` makes tensors of what an order draws from a shard, `make_batch` of ids that somebody has in a list.
+A batch sampler chooses the examples of each batch, epoch by epoch: `BucketBatchSampler` for sentences,
+`BlockBatchSampler` for a continuous text. `collate_batch` makes tensors of the examples of an encoded corpus,
+`make_batch` of ids in a list.
 """
 
 from abc import ABC, abstractmethod
@@ -17,76 +18,78 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from pellucid.config import BATCH_TOKENS, DecodeConfig, ModelConfig
-from pellucid.data.classified import classifier_input
 from pellucid.data.concatenation import Concatenation
-from pellucid.data.framing import Framing
-from pellucid.data.sentences import Indices, Sentences
-from pellucid.data.shards import Shard
+from pellucid.data.framing import TextFrame
+from pellucid.data.labels import classifier_input
+from pellucid.data.sentences import Indices, SentenceLengths
+from pellucid.data.shards import EncodedCorpus
 from pellucid.data.subword_sampling import SubwordSampling
-from pellucid.data.windows import STRIDE, WINDOW, Blocks, Mixes, Windows, mixed
+from pellucid.data.window_order import STRIDE, WINDOW, Mixes, Windows, needs_windows, select_epoch_weights
 from pellucid.errors import DataError
 
 Ids = Sequence[npt.NDArray[Any]]
 """The ids of each example."""
 NO_TARGET = -1
-"""Fills up targets where every id may be a word."""
+"""The padding of targets if every id may be a word."""
 Lengths = tuple[Indices, Indices]
 """The source and target lengths of each example."""
-STRETCH = 1 << 12
-"""The examples whose ids are held at a time while their lengths are drawn."""
+CHUNK_SIZE = 1 << 12
+"""The number of examples whose ids are in memory at a time while their lengths are sampled."""
 MULTIPLE = 8
-"""The divisor of lengths on a GPU: so few shapes occur, and masks have the alignment that its kernels want."""
+"""The divisor of lengths on a GPU: few different shapes occur, and masks have the alignment that its kernels need."""
 
 
 @dataclass(frozen=True)
 class Batch:
-    """Examples as ids, padded on the right: sentence pairs, texts with their class, or texts alone."""
+    """Examples as ids, padded on the right: sentence pairs, texts with their class, or monolingual texts."""
 
     src: Tensor  # (B, S) as the encoder reads it, end token included; of texts alone (B, 0)
     tgt_in: Tensor  # (B, T) starting with the start token; of classes (B, 0)
     tgt_out: Tensor  # (B, T) the same shifted by one, ending in the end token; of classes (B, 1)
     sentences: Indices  # (B,) indices into the corpus
     num_tokens: int  # target tokens without padding, end tokens included
-    src_pad_id: int | None = 0  # what fills up `src`; None: word 0, which is read as one
-    tgt_pad_id: int | None = 0  # what fills up `tgt_out`
-    words: Tensor | None = None  # (N,) the places in the flattened `tgt_out` that are no padding; None: not looked for
+    src_pad_id: int | None = 0  # the padding of `src`; None: id 0, which the model reads as a word
+    tgt_pad_id: int | None = 0  # the padding of `tgt_out`
+    target_positions: Tensor | None = (
+        None  # (N,) the places in the flattened `tgt_out` that are no padding; None: not looked for
+    )
 
     def to(self, device: torch.device) -> "Batch":
         """Returns the batch on another device."""
-        src, tgt_in, tgt_out = (_moved(ids, device) for ids in (self.src, self.tgt_in, self.tgt_out))
-        words = None if self.words is None else _moved(self.words, device)
-        return replace(self, src=src, tgt_in=tgt_in, tgt_out=tgt_out, words=words)
+        src, tgt_in, tgt_out = (_to_device(ids, device) for ids in (self.src, self.tgt_in, self.tgt_out))
+        words = None if self.target_positions is None else _to_device(self.target_positions, device)
+        return replace(self, src=src, tgt_in=tgt_in, tgt_out=tgt_out, target_positions=words)
 
-    def for_a_queue(self, most: int) -> "Batch":
-        """Returns the batch as a GPU wants it: few different shapes, and nothing left to look for there.
+    def pad_for_gpu(self, most: int) -> "Batch":
+        """Returns the batch padded for a GPU: few different shapes, with `target_positions` computed beforehand.
 
-        Lengths become multiples of 8, but for sides where nothing tells padding from words, and at most `most`, the
-        model's positions. What is added is padding, which no word attends to and no loss counts.
+        Lengths become multiples of 8, at most `most`, the model's positions; a side without a padding id is unchanged.
+        Attention and loss ignore the added padding.
         """
         src, tgt_in, tgt_out, words = self.src, self.tgt_in, self.tgt_out, None
         if self.src_pad_id is not None:
-            src = _filled_up(src, self.src_pad_id, most)
+            src = _pad_to_multiple(src, self.src_pad_id, most)
         if self.tgt_pad_id is not None:
             tgt_in, tgt_out = (
-                _filled_up(tgt_in, max(0, self.tgt_pad_id), most),
-                _filled_up(tgt_out, self.tgt_pad_id, most),
+                _pad_to_multiple(tgt_in, max(0, self.tgt_pad_id), most),
+                _pad_to_multiple(tgt_out, self.tgt_pad_id, most),
             )
             words = (tgt_out.flatten() != self.tgt_pad_id).nonzero()[:, 0]
-        return replace(self, src=src, tgt_in=tgt_in, tgt_out=tgt_out, words=words)
+        return replace(self, src=src, tgt_in=tgt_in, tgt_out=tgt_out, target_positions=words)
 
 
-class Order(ABC):
-    """Says which examples make which batch: a pure function of (seed, epoch).
+class BatchSampler(ABC):
+    """Chooses the examples of each batch: a pure function of (seed, epoch).
 
-    So a run that stands at position p of epoch e needs no more than these numbers to go on.
+    Therefore epoch and position suffice to resume a run.
     """
 
     @abstractmethod
     def epoch(self, epoch: int) -> list[Indices]:
         """Returns the batches of an epoch."""
 
-    def follow(self, epoch: int, position: int) -> Iterator[tuple[int, int, Indices]]:
-        """Yields all batches from a place on, without end: (epoch, position behind it, examples)."""
+    def iterate_from(self, epoch: int, position: int) -> Iterator[tuple[int, int, Indices]]:
+        """Yields all batches from a position on, without end: (epoch, position after the batch, examples)."""
         while True:
             batches = self.epoch(epoch)
             for place in range(position, len(batches)):
@@ -95,40 +98,69 @@ class Order(ABC):
 
 
 @dataclass(frozen=True)
-class BatchOrder(Order):
-    """Says which sentences make which batch, epoch by epoch.
+class BucketBatchSampler(BatchSampler):
+    """Chooses the sentences of each batch, epoch by epoch.
 
-        order = BatchOrder(src_lengths, tgt_lengths, batch_tokens=4096, seed=1)
-        for epoch, position, draws in order.follow(0, 0): ...
+        sampler = BucketBatchSampler(src_lengths, tgt_lengths, batch_tokens=4096, seed=1)
+        for epoch, position, examples in sampler.iterate_from(0, 0): ...
 
-    Lengths are tokens without the end token, one number a sentence.
+    Lengths are tokens without the end token, one number per sentence.
     """
 
-    src_lengths: Indices
-    tgt_lengths: Indices
+    src_lengths: Indices | SentenceLengths
+    tgt_lengths: Indices | SentenceLengths
     batch_tokens: int = BATCH_TOKENS
     """Tokens of a batch on its longer side, padding and end tokens included."""
     seed: int = 1
     corpora: tuple[tuple[int, float], ...] = ()
-    """(sentences, weight) of each corpus, in their order; empty: one corpus of weight 1."""
+    """(sentences, weight) of each corpus, in order; if empty, one corpus of weight 1."""
     concatenation: Concatenation | None = None
-    """The draws that are joined with other pairs into longer ones; None: none."""
+    """Joins some examples with other pairs into longer ones; None joins none."""
     mixes: Mixes = ()
-    """(first epoch, weight of each corpus), where the weights of `corpora` change; empty: they stay."""
+    """(first epoch, weight of each corpus) for each change of the weights in `corpora`; if empty, they stay."""
     drawn_lengths: Callable[[int, Indices], Lengths] | None = None
-    """Returns the lengths of draws of an epoch, joined pairs reckoned in, where each is cut anew. They are those above
-    where this is None, or an epoch has more draws than a window: finding all of them would take too long at a time.
+    """Returns the lengths of an epoch's examples with sampled subwords, joined pairs included. If None, or if an epoch
+    has more examples than a window (sampling all of them at once would take too long), the lengths above are used.
     """
+    in_windows: bool = False
+    """If True, an epoch is too large to be sorted at once, and is ordered one window after the other; if False, it is
+    one window."""
 
     def epoch(self, epoch: int) -> list[Indices]:
-        """Returns the batches of an epoch, as draws: draw d is of sentence d % (number of sentences).
+        """Returns the batches of an epoch: example d is sentence d % (number of sentences).
 
-        Without `corpora` that is each sentence once. Draws are sorted by target and then source length, equal ones in
-        random order; a batch takes as many as fit into `batch_tokens`, padding and the end token included, and at least
-        one; then the batches are shuffled.
+        Without `corpora` an epoch has each sentence once. Examples are sorted by target and then source length, equal
+        lengths in random order; a batch takes as many as fit into `batch_tokens`, padding and the end token included,
+        and at least one; then the batches are shuffled.
         """
-        generator = np.random.default_rng([self.seed, epoch])
-        draws = self._draws(generator, epoch)
+        return [batch for batches in self._windows(epoch) for batch in batches]
+
+    def iterate_from(self, epoch: int, position: int) -> Iterator[tuple[int, int, Indices]]:
+        """Yields all batches from a position on, without end. If an epoch has windows, a position includes the window,
+        and one window is in memory at a time.
+        """
+        while True:
+            first, place = divmod(position, STRIDE) if self.in_windows else (0, position)
+            for window, batches in enumerate(self._windows(epoch, first), first):
+                for number in range(place, len(batches)):
+                    yield epoch, window * STRIDE + number + 1, batches[number]
+                place = 0
+            epoch, position = epoch + 1, 0
+
+    def _windows(self, epoch: int, first: int = 0) -> Iterator[list[Indices]]:
+        """Yields the batches of each window of an epoch, from the window `first` on."""
+        if not self.in_windows:
+            generator = np.random.default_rng([self.seed, epoch])
+            yield self._sort(epoch, self._draws(generator, epoch), generator)
+            return
+        windows = Windows(len(self.tgt_lengths), self.seed, self.corpora, self.mixes)
+        blocks = windows.blocks(epoch)
+        for window in range(first, len(blocks.windows) - 1):
+            generator = np.random.default_rng([self.seed, epoch, window])
+            yield self._sort(epoch, windows.draws(blocks, window), generator)
+
+    def _sort(self, epoch: int, draws: Indices, generator: np.random.Generator) -> list[Indices]:
+        """Returns the examples of a window as batches of similar length, in random order."""
         shuffled = draws[generator.permutation(len(draws))]
         if self.drawn_lengths is not None and len(draws) <= WINDOW:
             source, target = self.drawn_lengths(epoch, shuffled)
@@ -136,17 +168,21 @@ class BatchOrder(Order):
             sentences = shuffled % len(self.tgt_lengths)
             source, target = self.src_lengths[sentences], self.tgt_lengths[sentences]
             if self.concatenation is not None:
-                source, target = _joined(source, target, self.concatenation, epoch, shuffled)
-        return _batches(shuffled, source, target, self.batch_tokens, generator)
+                more_source, more_target = self.concatenation.count_added_tokens(epoch, shuffled)  # at most
+                source, target = source + more_source, target + more_target
+        order = np.lexsort((source, target))  # equal lengths stay shuffled
+        widths = np.maximum(source, target)[order] + 1
+        batches = _split_into_batches(shuffled[order], widths, self.batch_tokens)
+        return [batches[i] for i in generator.permutation(len(batches))]
 
     def _draws(self, generator: np.random.Generator, epoch: int) -> Indices:
-        """Returns what an epoch draws: of a corpus of weight 2.3 each sentence twice, and three tenths of them once
-        more.
+        """Returns the examples of an epoch: a corpus of weight 2.3 gives each sentence twice, and three tenths of the
+        sentences a third time.
 
-        Which ones, the generator chooses anew each epoch. The k-th draw of sentence i is i + k * (number of sentences).
+        The generator chooses these anew in each epoch. Repetition k of sentence i is i + k * (number of sentences).
         """
         total, start, draws = len(self.tgt_lengths), 0, []
-        for size, weight in mixed(self.corpora, self.mixes, epoch) or ((total, 1.0),):
+        for size, weight in select_epoch_weights(self.corpora, self.mixes, epoch) or ((total, 1.0),):
             sentences = np.arange(start, start + size)
             times = int(weight)
             draws += [sentences + time * total for time in range(times)]
@@ -157,59 +193,10 @@ class BatchOrder(Order):
 
 
 @dataclass(frozen=True)
-class WindowOrder(Order):
-    """Says the same of a corpus that is too large to be sorted: a window of it after the other, as `windows` has it."""
+class BlockBatchSampler(BatchSampler):
+    """Chooses the blocks of a continuous text for each batch, epoch by epoch.
 
-    source: Sentences
-    target: Sentences
-    batch_tokens: int
-    seed: int
-    corpora: tuple[tuple[int, float], ...] = ()
-    concatenation: Concatenation | None = None
-    around: tuple[int, int] = (0, 0)
-    """The ids, beside one, that stand around a source and a target."""
-    mixes: Mixes = ()
-
-    def epoch(self, epoch: int) -> list[Indices]:
-        """Returns the batches of an epoch, which may be more than fit into the memory."""
-        blocks = self._windows.blocks(epoch)
-        return [batch for window in range(len(blocks.windows) - 1) for batch in self._window(epoch, window, blocks)]
-
-    def follow(self, epoch: int, position: int) -> Iterator[tuple[int, int, Indices]]:
-        """Yields all batches from a place on, without end; a place says the window, too."""
-        while True:
-            blocks = self._windows.blocks(epoch)
-            first, place = divmod(position, STRIDE)
-            for window in range(first, len(blocks.windows) - 1):
-                batches = self._window(epoch, window, blocks)
-                for number in range(place, len(batches)):
-                    yield epoch, window * STRIDE + number + 1, batches[number]
-                place = 0
-            epoch, position = epoch + 1, 0
-
-    @property
-    def _windows(self) -> Windows:
-        return Windows(len(self.target), self.seed, self.corpora, self.mixes)
-
-    def _window(self, epoch: int, window: int, blocks: Blocks) -> list[Indices]:
-        generator = np.random.default_rng([self.seed, epoch, window])
-        draws = self._windows.draws(blocks, window)
-        shuffled = draws[generator.permutation(len(draws))]
-        sentences = shuffled % len(self.target)
-        source, target = (
-            side.offsets[sentences + 1] - side.offsets[sentences] + more
-            for side, more in zip((self.source, self.target), self.around, strict=True)
-        )
-        if self.concatenation is not None:
-            source, target = _joined(source, target, self.concatenation, epoch, shuffled)
-        return _batches(shuffled, source, target, self.batch_tokens, generator)
-
-
-@dataclass(frozen=True)
-class BlockOrder(Order):
-    """Says which blocks of a running text make which batch, epoch by epoch.
-
-    Each token is predicted once an epoch, from those before it in its block.
+    Each token is predicted once per epoch, from the preceding tokens of its block.
     """
 
     tokens: int
@@ -220,10 +207,11 @@ class BlockOrder(Order):
     seed: int
 
     def epoch(self, epoch: int) -> list[Indices]:
-        """Returns the batches of an epoch, as the places where their blocks start, in random order.
+        """Returns the batches of an epoch, as the start positions of their blocks, in random order.
 
-        Epoch 0 cuts from the text's beginning, each later one from a place of its own, so that a token is not always as
-        far from its block's start. Where that leaves a beginning, one block more holds it, and what follows it again.
+        Epoch 0 cuts blocks from the beginning of the text, each later epoch from a random offset, so that the distance
+        of a token from the start of its block varies. If the offset is not 0, one more block starts at the beginning
+        and overlaps the next block.
         """
         generator = np.random.default_rng([self.seed, epoch])
         offset = int(generator.integers(self.block)) if epoch else 0
@@ -235,21 +223,22 @@ class BlockOrder(Order):
         return [shuffled[i : i + size] for i in range(0, len(shuffled), size)]
 
 
-def batch_order(shard: Shard, batch_tokens: int, seed: int, sampling: SubwordSampling | None = None) -> Order:
-    """Returns the order in which a shard is trained on: by sentences of like length, or by blocks of a running text.
+def make_batch_sampler(
+    shard: EncodedCorpus, batch_tokens: int, seed: int, sampling: SubwordSampling | None = None
+) -> BatchSampler:
+    """Returns the batch sampler of an encoded corpus: sentences of similar length, or blocks of a continuous text.
 
-    With `sampling`, lengths are those of the pieces that it draws, unless an epoch has more draws than a window.
+    With `sampling`, lengths are of the sampled subwords, unless an epoch has more examples than a window.
     """
     if shard.block:
-        return BlockOrder(len(shard.target.ids), shard.block, batch_tokens, seed)
-    if shard.in_windows:
-        around = (0, 0) if shard.framing is None else (shard.framing.of_source - 1, shard.framing.of_target - 1)
-        return WindowOrder(
-            shard.source, shard.target, batch_tokens, seed, shard.corpora, shard.concatenation, around, shard.mixes
-        )
-    source, target = _framed_lengths(shard, shard.source.lengths, shard.target.lengths)
-    drawn = partial(_drawn_lengths, shard, sampling) if sampling is not None else None
-    return BatchOrder(source, target, batch_tokens, seed, shard.corpora, shard.concatenation, shard.mixes, drawn)
+        return BlockBatchSampler(len(shard.target.ids), shard.block, batch_tokens, seed)
+    around = _around(shard)
+    source, target = SentenceLengths(shard.source.offsets, around[0]), SentenceLengths(shard.target.offsets, around[1])
+    in_windows = needs_windows(len(shard) + len(shard.left_out))
+    sampled = partial(_sample_lengths, shard, sampling) if sampling is not None and not in_windows else None
+    return BucketBatchSampler(
+        source, target, batch_tokens, seed, shard.corpora, shard.concatenation, shard.mixes, sampled, in_windows
+    )
 
 
 def make_batch(
@@ -259,59 +248,61 @@ def make_batch(
     *,
     decode: DecodeConfig | None = None,
 ) -> Batch:
-    """Returns a batch of examples that are given as ids, for a training loop of one's own.
+    """Returns a batch of examples given as ids, for a custom training loop.
 
         ids = [tokenizer.encode(line) for line in lines]
-        batch = make_batch([sources[i] for i in draws], [targets[i] for i in draws], model.config)
+        batch = make_batch([sources[i] for i in indices], [targets[i] for i in indices], model.config)
         logits = model(batch.src, batch.tgt_in)                                  # (B, T, V), to predict batch.tgt_out
 
     Args:
-        sources: the ids of each text, without start and end token: what an encoder reads, or a decoder alone continues.
-        targets: of an encoder-decoder the ids of each translation; of a classifier the number of each text's class; of
-            a decoder alone None.
-        config: the model's; its family says which of these there are, its ids what stands around them.
-        decode: what the model reads around a text beside the start and the end token, as codes of languages.
+        sources: the ids of each text, without start and end token: the encoder's input, or a decoder-only model's text.
+        targets: for an encoder-decoder the ids of each translation, for a classifier the class index of each text, for
+            a decoder-only model None.
+        config: the model's; its family determines which of these it takes, its special ids surround the texts.
+        decode: gives further ids around a text, such as language codes.
 
-    Raises DataError where there is no example, sources and targets are not equally many, or the family has no targets.
+    Raises DataError if there is no example, the numbers of sources and targets differ, or the family has no targets.
     """
     alone = config.family == "decoder"
     if not len(sources) or alone != (targets is None) or (targets is not None and len(targets) != len(sources)):
         count = "no" if targets is None else f"{len(targets):,}"
         raise DataError(
             f"{len(sources):,} sources and {count} targets are given",
-            "a decoder alone takes sources, and `targets=None`" if alone else "give at least one, and as many targets",
+            "for a decoder-only model, pass the texts as sources and `targets=None`"
+            if alone
+            else "pass at least one source and the same number of targets",
         )
     sentences = np.arange(len(sources))
-    framing = Framing.of(decode or DecodeConfig(), config)
+    framing = TextFrame.from_config(decode or DecodeConfig(), config)
     texts = [np.asarray(ids, np.int64) for ids in sources]
     if targets is None:
         return _texts(texts, framing, config, sentences)
     if config.family == "encoder":
-        return _classified(texts, np.asarray(targets, np.int64), config, sentences)
+        return _make_classifier_batch(texts, np.asarray(targets, np.int64), config, sentences)
     return _pairs(texts, [np.asarray(ids, np.int64) for ids in targets], framing, config, sentences)
 
 
-def draw_batch(
-    shard: Shard, draws: Indices, config: ModelConfig, sampling: SubwordSampling | None = None, epoch: int = 0
+def collate_batch(
+    shard: EncodedCorpus, draws: Indices, config: ModelConfig, sampling: SubwordSampling | None = None, epoch: int = 0
 ) -> Batch:
-    """Returns what `batch_order` draws as padded tensors of ids, as the family of the model takes them.
+    """Returns examples that the batch sampler chose as padded tensors of ids, in the form of the model's family.
 
-    With `sampling`, sentence pairs are of pieces that it draws.
+    With `sampling`, the subwords of sentence pairs are sampled.
     """
     sentences = draws % len(shard)
     if config.family == "encoder":
         classes = np.array([shard.target[i][0] for i in sentences], np.int64)
-        return _classified([shard.source[i] for i in sentences], classes, config, sentences)
+        return _make_classifier_batch([shard.source[i] for i in sentences], classes, config, sentences)
     if config.family == "decoder" and shard.block:
         return _blocks(shard, draws)
-    framing = shard.framing or Framing.of(DecodeConfig(), config)
+    framing = shard.framing or TextFrame.from_config(DecodeConfig(), config)
     if config.family == "decoder":
         return _texts([shard.target[i] for i in sentences], framing, config, sentences)
-    return _pairs(*_drawn(shard, draws, sampling, epoch), framing, config, sentences)
+    return _pairs(*_sample_ids(shard, draws, sampling, epoch), framing, config, sentences)
 
 
-def _drawn(shard: Shard, draws: Indices, sampling: SubwordSampling | None, epoch: int) -> tuple[Ids, Ids]:
-    """Returns source and target ids of draws, those that are joined with other pairs among them."""
+def _sample_ids(shard: EncodedCorpus, draws: Indices, sampling: SubwordSampling | None, epoch: int) -> tuple[Ids, Ids]:
+    """Returns source and target ids of examples, joined with other pairs where `shard.concatenation` does."""
     if sampling:
         sources, targets = sampling.draw(shard, epoch, draws)
     else:
@@ -320,41 +311,34 @@ def _drawn(shard: Shard, draws: Indices, sampling: SubwordSampling | None, epoch
     if shard.concatenation is not None:
         for row, line in shard.concatenation.lines(epoch, draws):
             ids = shard.concatenation.encode(line)
-            ids = sampling.of_line(line, ids, epoch, int(draws[row])) if sampling else ids
-            if max(map(len, ids)) <= shard.concatenation.longest:  # else the pair stays alone
+            ids = sampling.sample_line(line, ids, epoch, int(draws[row])) if sampling else ids
+            if max(map(len, ids)) <= shard.concatenation.longest:  # else the pair is not joined
                 sources[row], targets[row] = ids
     return sources, targets
 
 
-def _drawn_lengths(shard: Shard, sampling: SubwordSampling, epoch: int, draws: Indices) -> Lengths:
-    """Returns the lengths of what `sampling` draws, as `BatchOrder` takes them."""
+def _sample_lengths(shard: EncodedCorpus, sampling: SubwordSampling, epoch: int, draws: Indices) -> Lengths:
+    """Returns the lengths of examples with sampled subwords, in the form of `BucketBatchSampler`."""
     lengths = [np.empty(len(draws), np.int64) for _ in range(2)]
-    for start in range(0, len(draws), STRETCH):
-        stretch = slice(start, start + STRETCH)
-        for side, ids in zip(lengths, _drawn(shard, draws[stretch], sampling, epoch), strict=True):
-            side[stretch] = [len(each) for each in ids]
-    return _framed_lengths(shard, *lengths)
+    for start in range(0, len(draws), CHUNK_SIZE):
+        chunk = slice(start, start + CHUNK_SIZE)
+        for side, ids in zip(lengths, _sample_ids(shard, draws[chunk], sampling, epoch), strict=True):
+            side[chunk] = [len(each) for each in ids]
+    around = _around(shard)
+    return lengths[0] + around[0], lengths[1] + around[1]
 
 
-def _framed_lengths(shard: Shard, source: Indices, target: Indices) -> Lengths:
-    """Returns the lengths with the ids that stand around a text, but for one, with which an order itself reckons."""
-    if shard.framing is None:
-        return source, target
-    return source + shard.framing.of_source - 1, target + shard.framing.of_target - 1
+def _around(shard: EncodedCorpus) -> tuple[int, int]:
+    """Returns the numbers of ids around a source and a target, except one that the batch sampler adds itself."""
+    return (0, 0) if shard.framing is None else (shard.framing.of_source - 1, shard.framing.of_target - 1)
 
 
-def _joined(source: Indices, target: Indices, concatenation: Concatenation, epoch: int, draws: Indices) -> Lengths:
-    """Returns the lengths with those of the pairs that draws are joined with, at most."""
-    more_source, more_target = concatenation.added(epoch, draws)
-    return source + more_source, target + more_target
-
-
-def _pairs(sources: Ids, targets: Ids, framing: Framing, config: ModelConfig, sentences: Indices) -> Batch:
+def _pairs(sources: Ids, targets: Ids, framing: TextFrame, config: ModelConfig, sentences: Indices) -> Batch:
     pad_id, filler = config.pad_id or 0, NO_TARGET if config.pad_id is None else config.pad_id
     return Batch(
-        src=_framed(sources, pad_id, framing.before_source, framing.behind_source),
-        tgt_in=_framed(targets, pad_id, framing.before_target),
-        tgt_out=_framed(targets, filler, framing.before_target[1:], (config.eos_id,)),
+        src=_pad_with_special_ids(sources, pad_id, framing.source_prefix, framing.source_suffix),
+        tgt_in=_pad_with_special_ids(targets, pad_id, framing.target_prefix),
+        tgt_out=_pad_with_special_ids(targets, filler, framing.target_prefix[1:], (config.eos_id,)),
         sentences=sentences,
         num_tokens=sum(map(len, targets)) + framing.of_target * len(targets),
         src_pad_id=config.pad_id,
@@ -362,75 +346,63 @@ def _pairs(sources: Ids, targets: Ids, framing: Framing, config: ModelConfig, se
     )
 
 
-def _classified(texts: Ids, classes: Indices, config: ModelConfig, sentences: Indices) -> Batch:
-    """Returns texts as a classifier reads them, and the number of the class of each."""
-    src = _framed([np.array(classifier_input(text.tolist(), config)) for text in texts], config.pad_id or 0)
+def _make_classifier_batch(texts: Ids, classes: Indices, config: ModelConfig, sentences: Indices) -> Batch:
+    """Returns a batch of texts as a classifier reads them, with the class index of each."""
+    src = _pad_with_special_ids(
+        [np.array(classifier_input(text.tolist(), config)) for text in texts], config.pad_id or 0
+    )
     none = torch.zeros(len(texts), 0, dtype=torch.long)
     return Batch(src, none, torch.from_numpy(classes[:, None]), sentences, len(texts), config.pad_id, None)
 
 
-def _texts(texts: Ids, framing: Framing, config: ModelConfig, sentences: Indices) -> Batch:
-    """Returns texts of their own, each from what stands before it to the end token."""
-    tgt_in = _framed(texts, config.pad_id or 0, framing.before_target)
-    tgt_out = _framed(texts, NO_TARGET, framing.before_target[1:], (config.eos_id,))
-    return _alone(tgt_in, tgt_out, sentences)
+def _texts(texts: Ids, framing: TextFrame, config: ModelConfig, sentences: Indices) -> Batch:
+    """Returns a batch of separate texts, each from its prefix to the end token."""
+    tgt_in = _pad_with_special_ids(texts, config.pad_id or 0, framing.target_prefix)
+    tgt_out = _pad_with_special_ids(texts, NO_TARGET, framing.target_prefix[1:], (config.eos_id,))
+    return _make_target_batch(tgt_in, tgt_out, sentences)
 
 
-def _blocks(shard: Shard, starts: Indices) -> Batch:
-    """Returns pieces of a running text, each `shard.block` tokens from its start; fewer at the end of the text."""
+def _blocks(shard: EncodedCorpus, starts: Indices) -> Batch:
+    """Returns a batch of blocks of a continuous text, `shard.block` tokens each, fewer at the end of the text."""
     ids, block = shard.target.ids, shard.block
     tgt_in, tgt_out = (np.full((len(starts), block), filler, np.int64) for filler in (0, NO_TARGET))
     for row, start in enumerate(starts.tolist()):
         piece = ids[start : start + block + 1]
         tgt_in[row, : len(piece) - 1], tgt_out[row, : len(piece) - 1] = piece[:-1], piece[1:]
-    return _alone(torch.from_numpy(tgt_in), torch.from_numpy(tgt_out), starts)
+    return _make_target_batch(torch.from_numpy(tgt_in), torch.from_numpy(tgt_out), starts)
 
 
-def _alone(tgt_in: Tensor, tgt_out: Tensor, sentences: Indices) -> Batch:
+def _make_target_batch(tgt_in: Tensor, tgt_out: Tensor, sentences: Indices) -> Batch:
     none = torch.zeros(len(tgt_in), 0, dtype=torch.long)
     return Batch(none, tgt_in, tgt_out, sentences, int((tgt_out != NO_TARGET).sum()), None, NO_TARGET)
 
 
-def _moved(ids: Tensor, device: torch.device) -> Tensor:
-    """Returns ids on a device. Python does not wait for the copy, which needs memory that is pinned."""
+def _to_device(ids: Tensor, device: torch.device) -> Tensor:
+    """Returns ids on a device. The copy is asynchronous, which requires pinned memory."""
     pinned = ids.is_cpu and device.type == "cuda" and ids.numel() > 0
     return (ids.pin_memory() if pinned else ids).to(device, non_blocking=True)
 
 
-def _filled_up(ids: Tensor, pad_id: int, most: int) -> Tensor:
-    """Returns ids (B, L) with pads on the right up to a multiple of MULTIPLE, or to `most` where that is less."""
+def _pad_to_multiple(ids: Tensor, pad_id: int, most: int) -> Tensor:
+    """Returns ids (B, L) padded on the right to a multiple of MULTIPLE, or to `most` if that is less."""
     length = ids.size(1)
     return F.pad(ids, (0, max(0, min(-(-length // MULTIPLE) * MULTIPLE, most) - length)), value=pad_id)
 
 
-def _framed(rows: Ids, pad_id: int, before: Sequence[int] = (), behind: Sequence[int] = ()) -> Tensor:
-    """Returns (B, L) int64: the rows with the same ids before and behind each, filled up on the right."""
+def _pad_with_special_ids(rows: Ids, pad_id: int, before: Sequence[int] = (), after: Sequence[int] = ()) -> Tensor:
+    """Returns (B, L) int64: the rows, each with the same ids before and after it, padded on the right."""
     lengths = np.array([len(row) for row in rows])
     start, longest = len(before), lengths.max()
-    table = np.full((len(rows), start + longest + len(behind)), pad_id, dtype=np.int64)
+    table = np.full((len(rows), start + longest + len(after)), pad_id, dtype=np.int64)
     table[:, :start] = before
     table[:, start : start + longest][np.arange(longest) < lengths[:, None]] = np.concatenate(rows)
-    for place, number in enumerate(behind, start):
+    for place, number in enumerate(after, start):
         table[np.arange(len(rows)), place + lengths] = number
     return torch.from_numpy(table)
 
 
-def _batches(
-    shuffled: Indices,
-    source: Indices,
-    target: Indices,
-    batch_tokens: int,
-    generator: np.random.Generator,
-) -> list[Indices]:
-    """Returns draws as batches of like length, in random order; equal lengths stay as they were shuffled."""
-    order = np.lexsort((source, target))
-    widths = np.maximum(source, target)[order] + 1
-    batches = _cut(shuffled[order], widths, batch_tokens)
-    return [batches[i] for i in generator.permutation(len(batches))]
-
-
-def _cut(order: Indices, widths: Indices, budget: int) -> list[Indices]:
-    """Returns consecutive pieces of `order`, each as long as its sentences times its largest width fits the budget."""
+def _split_into_batches(order: Indices, widths: Indices, budget: int) -> list[Indices]:
+    """Returns consecutive chunks of `order`, as long as sentences times largest width is within the budget."""
     batches, start, widest = [], 0, 0
     for place, width in enumerate(widths.tolist()):
         widest = max(widest, width)

@@ -1,4 +1,4 @@
-"""The texts that recipes need, who publishes them and where they can be fetched: read from catalogue.toml."""
+"""The texts that recipes need, their publishers and download addresses: read from catalogue.toml."""
 
 import tomllib
 from collections.abc import Iterable, Mapping
@@ -11,8 +11,8 @@ from rich import filesize
 
 
 @dataclass(frozen=True)
-class Source:
-    """An address, and whether a download from there has ever worked."""
+class Mirror:
+    """A download address, and whether a download from it has ever worked."""
 
     url: str
     tried: bool
@@ -20,51 +20,51 @@ class Source:
 
 @dataclass(frozen=True, kw_only=True)
 class PublishedFile:
-    """A file that somebody publishes: one text, or an archive that holds some."""
+    """A published file: one text, or an archive of texts."""
 
     data_set: str
-    """The name of its data set, with which the paths of its texts begin."""
+    """The name of the data set, with which the paths of its texts begin."""
     title: str
-    """The name of its data set for readers."""
+    """The name of the data set for readers."""
     publisher: str
-    """The page that speaks of it."""
+    """The publisher's page about the file."""
     terms: str
-    """The uses that its publisher allows."""
+    """The uses that the publisher allows."""
     name: str
-    sources: tuple[Source, ...]
-    """The places where it can be had, the publisher's own address first."""
+    sources: tuple[Mirror, ...]
+    """The download addresses, the publisher's first."""
     bytes: int | None = None
     sha256: str = ""
-    """Empty where nobody has published one."""
+    """Empty if none is published."""
     members: Mapping[str, str]
-    """The texts in an archive: their name here, and there. Empty: the file is the text."""
+    """The texts in an archive: name in the cache to name in the archive. If empty, the file is the text."""
 
     @property
     def path(self) -> str:
-        """Returns its path below the cache."""
+        """Returns the path of the file below the cache."""
         return f"{self.data_set}/{self.name}"
 
     @property
     def texts(self) -> tuple[str, ...]:
-        """Returns the paths of its texts, as recipes name them."""
+        """Returns the paths of the texts, as recipes name them."""
         return tuple(f"{self.data_set}/{name}" for name in self.members or (self.name,))
 
     @property
     def size(self) -> str:
-        """Returns how large it is, in words."""
+        """Returns the size of the file in words."""
         return "size unknown" if self.bytes is None else filesize.decimal(self.bytes)
 
 
 @cache
 def catalogue() -> dict[str, PublishedFile]:
-    """Returns each text that can be fetched, by the path that recipes give it, with the file that it comes in."""
+    """Returns the published file of each text that can be downloaded, by the path of the text in recipes."""
     return read_catalogue((resources.files("pellucid.data") / "catalogue.toml").read_text(encoding="utf-8"))
 
 
 def read_catalogue(toml: str) -> dict[str, PublishedFile]:
-    """Returns the same from the text of a catalogue.toml."""
+    """Returns the published files of a catalogue.toml, as `catalogue` does."""
     files = (
-        _published(data_set, about, name, entry)
+        _make_published_file(data_set, about, name, entry)
         for data_set, about in tomllib.loads(toml).items()
         for name, entry in about["files"].items()
     )
@@ -72,7 +72,7 @@ def read_catalogue(toml: str) -> dict[str, PublishedFile]:
 
 
 def total_size(files: Iterable[PublishedFile]) -> str:
-    """Returns the size of several files, in words; those of unknown size are counted apart."""
+    """Returns the size of several files in words; files of unknown size are counted separately."""
     sizes = [file.bytes for file in files]
     known = [size for size in sizes if size is not None]
     unknown = len(sizes) - len(known)
@@ -82,10 +82,10 @@ def total_size(files: Iterable[PublishedFile]) -> str:
     return " and ".join(words)
 
 
-def _published(data_set: str, about: Mapping[str, Any], name: str, entry: Mapping[str, Any]) -> PublishedFile:
+def _make_published_file(data_set: str, about: Mapping[str, Any], name: str, entry: Mapping[str, Any]) -> PublishedFile:
     sha256 = entry.get("sha256", "")
     sources = (
-        Source(source["url"].format(name=name, sha256=sha256), source["tried"])
+        Mirror(source["url"].format(name=name, sha256=sha256), source["tried"])
         for source in entry.get("sources", about.get("sources"))
     )
     return PublishedFile(

@@ -1,4 +1,4 @@
-"""Some pairs of an epoch joined with others into one, so that a model has seen lines of more than one sentence."""
+"""Concatenation of some pairs of an epoch with others, so that a model is trained on lines of several sentences."""
 
 from collections.abc import Container, Iterator
 from dataclasses import dataclass
@@ -9,17 +9,17 @@ import numpy.typing as npt
 
 from pellucid.data.sentences import Indices, Sentences
 from pellucid.text.sentences import space_between
-from pellucid.text.tokenizers import Tokenizers
+from pellucid.text.tokenizers import TokenizerPair
 
 Ids = npt.NDArray[np.int64]
 NOBODY = -1
-_MOST = 2  # pairs that are joined to one
+_MOST = 2  # pairs that are appended to an example, at most
 _GOLDEN = np.uint64(0x9E3779B97F4A7C15)  # 2 ^ 64 divided by the golden ratio, odd
 
 
 @dataclass(frozen=True)
 class Concatenation:
-    """Joins some draws of an epoch with other pairs, which are a function of (seed, epoch, draw) alone.
+    """Joins some examples of an epoch with other pairs, which are a function of (seed, epoch, example) alone.
 
     Source: Nguyen, Salazar and Chiang, "Data augmentation by concatenation for low-resource translation"
     (arXiv 2105.01691), where random pairs do as well as neighbouring ones.
@@ -29,60 +29,60 @@ class Concatenation:
     target: Sentences
     """Both sides of the pairs, with their texts."""
     corpora: tuple[tuple[int, float], ...]
-    """(sentences, weight) of each corpus, in their order; empty: one corpus."""
-    tokenizers: Tokenizers
+    """(sentences, weight) of each corpus, in order; if empty, one corpus."""
+    tokenizers: TokenizerPair
     part: float
-    """The probability with which a draw is joined with one other pair or, as often, with two."""
+    """The probability that an example is joined, equally often with one and with two other pairs."""
     seed: int
     longest: int
-    """In tokens: a pair that would make a side of the joint line longer is left out of it."""
+    """In tokens: a pair that would make a side of the joint line longer is not appended."""
     marks: frozenset[str] = frozenset()
-    """Tags and other symbols: one that begins the line stands there once."""
+    """Tags and other symbols: a mark at the beginning of the line is not repeated."""
 
     def partners(self, epoch: int, draws: Indices) -> Indices:
-        """Returns (N, 2): the pairs that follow each of BatchOrder's `draws` on its line, NOBODY where none does.
+        """Returns (N, 2): the pairs to append to each example of BucketBatchSampler, NOBODY for none.
 
-        They are of the draw's own corpus, whose languages they share. A side that was cut short has no text, and is
-        joined with nothing.
+        They are from the example's own corpus, and so of the same languages. A truncated side has no text, and is
+        never joined.
         """
         found = np.full((len(draws), _MOST), NOBODY, np.int64)
         chosen = self._numbers(epoch, draws, 0) < self.part
         rows = np.flatnonzero(chosen & self._has_text(draws % len(self.source)))
-        drawn = draws[rows]
-        start, size = self._corpus_of(drawn % len(self.source))
-        count = 1 + np.floor(self._numbers(epoch, drawn, 1) * _MOST)
-        lengths = self._lengths(drawn % len(self.source))
+        sampled = draws[rows]
+        start, size = self._find_corpus(sampled % len(self.source))
+        count = 1 + np.floor(self._numbers(epoch, sampled, 1) * _MOST)
+        lengths = self._lengths(sampled % len(self.source))
         for place in range(_MOST):
-            partner = start + (self._numbers(epoch, drawn, 2 + place) * size).astype(np.int64)
+            partner = start + (self._numbers(epoch, sampled, 2 + place) * size).astype(np.int64)
             joined = lengths + self._lengths(partner) + 1  # the space between may be a token
             fits = (place < count) & (joined <= self.longest).all(axis=0) & self._has_text(partner)
             found[rows[fits], place] = partner[fits]
             lengths = np.where(fits, joined, lengths)
         return found
 
-    def added(self, epoch: int, draws: Indices) -> tuple[Indices, Indices]:
-        """Returns how many source and target tokens the partners add to each draw, at most."""
+    def count_added_tokens(self, epoch: int, draws: Indices) -> tuple[Indices, Indices]:
+        """Returns upper bounds of the source and target tokens that the partners add to each example."""
         partners = self.partners(epoch, draws)
         there = partners != NOBODY
         source, target = np.where(there, self._lengths(np.where(there, partners, 0)) + 1, 0).sum(axis=-1)
         return source, target
 
     def lines(self, epoch: int, draws: Indices) -> Iterator[tuple[int, tuple[str, str]]]:
-        """Yields, of each draw that is joined, its place among `draws`, and source and target of its line."""
+        """Yields the index of each joined example in the argument, and source and target of its line."""
         partners = self.partners(epoch, draws)
         for row in np.flatnonzero((partners != NOBODY).any(axis=1)).tolist():
             pairs = [int(draws[row]) % len(self.source), *(pair for pair in partners[row].tolist() if pair != NOBODY)]
             yield row, (_line(self.source, pairs, self.marks), _line(self.target, pairs, self.marks))
 
     def encode(self, line: tuple[str, str]) -> tuple[Ids, Ids]:
-        """Returns the ids of both sides of a line: those that the same line has when it is translated."""
+        """Returns the ids of both sides of a line, as when the line is translated."""
         source, target = self.tokenizers.source.encode(line[0]), self.tokenizers.target.encode(line[1])
         return np.array(source, np.int64), np.array(target, np.int64)
 
     def _numbers(self, epoch: int, draws: Indices, which: int) -> npt.NDArray[np.float64]:
-        """Returns a number in [0, 1) for each draw; `which` tells apart the numbers of one draw.
+        """Returns a number in [0, 1) for each example; `which` distinguishes the numbers of one example.
 
-        SplitMix64 (Steele, Lea and Flood 2014) gives the number of any draw without those before it.
+        SplitMix64 (Steele, Lea and Flood 2014) computes the number of any example without the preceding ones.
         """
         start = np.random.SeedSequence([self.seed, epoch, which]).generate_state(1, np.uint64)[0]
         x = start + (draws.astype(np.uint64) + np.uint64(1)) * _GOLDEN  # arrays wrap around, modulo 2 ^ 64
@@ -97,13 +97,13 @@ class Concatenation:
 
     def _has_text(self, pairs: Indices) -> npt.NDArray[np.bool_]:
         source, target = self.source.texts, self.target.texts
-        assert source is not None, "pairs that are joined keep their texts"
+        assert source is not None, "joined pairs store their texts"
         assert target is not None
         sizes = np.stack([texts.bounds[pairs + 1] - texts.bounds[pairs] for texts in (source, target)])
         return np.asarray((sizes > 0).all(axis=0))
 
-    def _corpus_of(self, pairs: Indices) -> tuple[Indices, Indices]:
-        """Returns where the corpus of each pair starts, and how many pairs it has."""
+    def _find_corpus(self, pairs: Indices) -> tuple[Indices, Indices]:
+        """Returns the start of the corpus of each pair, and its number of pairs."""
         sizes = np.array([size for size, _ in self.corpora] or [len(self.source)])
         ends = np.cumsum(sizes)
         corpus = np.searchsorted(ends, pairs, side="right")

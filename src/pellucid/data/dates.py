@@ -1,4 +1,4 @@
-"""Dates as people write them in five languages, each with its ISO 8601 form: a corpus to learn from in minutes."""
+"""Dates as people write them in five languages, each with its ISO 8601 form: a corpus for training in minutes."""
 
 import random
 from collections.abc import Sequence
@@ -10,11 +10,11 @@ from pellucid.errors import ConfigError
 
 FIRST_DAY, LAST_DAY = date(1900, 1, 1), date(2099, 12, 31)
 NUMBER_OF_DAYS = (LAST_DAY - FIRST_DAY).days + 1
-MOST_PAIRS = 500_000  # a fifth of what the styles can write, so that one not yet drawn is soon found
+MOST_PAIRS = 500_000  # a fifth of all pairs of the styles, so that a new one is soon sampled
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Language:
+class DateLocale:
     """A language's way of writing dates: months from January, weekdays from Monday, and templates for write_date()."""
 
     months: tuple[str, ...]
@@ -24,7 +24,7 @@ class Language:
     styles: tuple[str, ...]
 
 
-ENGLISH = Language(
+ENGLISH = DateLocale(
     months=("January", "February", "March", "April", "May", "June",
             "July", "August", "September", "October", "November", "December"),
     short_months=("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"),
@@ -38,7 +38,7 @@ ENGLISH = Language(
     ),
 )  # fmt: skip
 
-GERMAN = Language(
+GERMAN = DateLocale(
     months=("Januar", "Februar", "März", "April", "Mai", "Juni",
             "Juli", "August", "September", "Oktober", "November", "Dezember"),
     short_months=("Jan.", "Feb.", "März", "Apr.", "Mai", "Juni", "Juli", "Aug.", "Sept.", "Okt.", "Nov.", "Dez."),
@@ -52,7 +52,7 @@ GERMAN = Language(
     ),
 )  # fmt: skip
 
-FRENCH = Language(
+FRENCH = DateLocale(
     months=("janvier", "février", "mars", "avril", "mai", "juin",
             "juillet", "août", "septembre", "octobre", "novembre", "décembre"),
     short_months=("janv.", "févr.", "mars", "avr.", "mai", "juin", "juil.", "août", "sept.", "oct.", "nov.", "déc."),
@@ -65,7 +65,7 @@ FRENCH = Language(
     ),
 )  # fmt: skip
 
-SPANISH = Language(
+SPANISH = DateLocale(
     months=("enero", "febrero", "marzo", "abril", "mayo", "junio",
             "julio", "agosto", "septiembre", "octubre", "noviembre", "diciembre"),
     short_months=("ene", "feb", "mar", "abr", "may", "jun", "jul", "ago", "sept", "oct", "nov", "dic"),
@@ -78,7 +78,7 @@ SPANISH = Language(
     ),
 )  # fmt: skip
 
-KOREAN = Language(
+KOREAN = DateLocale(
     months=("일월", "이월", "삼월", "사월", "오월", "유월", "칠월", "팔월", "구월", "시월", "십일월", "십이월"),
     weekdays=("월요일", "화요일", "수요일", "목요일", "금요일", "토요일", "일요일"),
     short_weekdays=("월", "화", "수", "목", "금", "토", "일"),
@@ -94,11 +94,10 @@ LANGUAGES = {"ko": KOREAN, "en": ENGLISH, "de": GERMAN, "fr": FRENCH, "es": SPAN
 
 
 def split_dates(count: int, seed: int, held_out: int) -> tuple[list[tuple[str, str]], list[tuple[str, str]]]:
-    """Returns `count` pairs, parted into training and `held_out` test pairs that have no date in common, however
-    written.
+    """Returns `count` pairs, split into training and `held_out` test pairs that have no date in common, in any style.
 
-    No two test pairs have the same date. Raises ConfigError where `count` is not in 1..500,000, or `held_out` is below
-    1, leaves nothing to train on, or takes more than a tenth of the 73,049 days.
+    No two test pairs have the same date. Raises ConfigError if `count` is not in 1..500,000, or `held_out` is below 1,
+    leaves nothing to train on, or takes more than a tenth of the 73,049 days.
     """
     if not 1 <= count <= MOST_PAIRS:
         raise ConfigError(f"`count` ({count}) must be from 1 to {MOST_PAIRS:,}")
@@ -112,7 +111,7 @@ def split_dates(count: int, seed: int, held_out: int) -> tuple[list[tuple[str, s
 
 
 def write_parallel(pairs: Sequence[tuple[str, str]], folder: str | Path, stem: str) -> tuple[Path, Path]:
-    """Writes the two sides, a line each, to `stem.written` and `stem.iso` in `folder`, and returns their paths."""
+    """Writes the two sides, one pair per line, to `stem.written` and `stem.iso` in `folder`. Returns their paths."""
     Path(folder).mkdir(parents=True, exist_ok=True)
     paths = Path(folder) / f"{stem}.written", Path(folder) / f"{stem}.iso"
     for side, path in enumerate(paths):
@@ -120,7 +119,7 @@ def write_parallel(pairs: Sequence[tuple[str, str]], folder: str | Path, stem: s
     return paths
 
 
-def write_date(day: date, language: Language, style: str) -> str:
+def write_date(day: date, language: DateLocale, style: str) -> str:
     """Returns the date in one of the language's styles."""
     return style.format(
         year=day.year,
@@ -138,7 +137,7 @@ def write_date(day: date, language: Language, style: str) -> str:
 
 
 def english_ordinal(number: int) -> str:
-    """Returns a number as English orders by it: 1st, 2nd, 3rd, 4th, 11th, 21st."""
+    """Returns a number as an English ordinal: 1st, 2nd, 3rd, 4th, 11th, 21st."""
     teens = number % 100 in (11, 12, 13)
     return f"{number}{'th' if teens else {1: 'st', 2: 'nd', 3: 'rd'}.get(number % 10, 'th')}"
 
@@ -154,7 +153,7 @@ def sino_korean(number: int) -> str:
 
 
 def _draw(days: Sequence[int], count: int, generator: random.Random) -> list[tuple[str, str]]:
-    """Draws different pairs of the given days, counted from FIRST_DAY; the languages come up equally often."""
+    """Samples different pairs of the given days, counted from FIRST_DAY; languages are equally frequent."""
     languages = list(LANGUAGES.values())
     pairs: dict[tuple[str, str], None] = {}  # a set that keeps its order
     while len(pairs) < count:

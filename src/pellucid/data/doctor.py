@@ -1,4 +1,4 @@
-"""Checks a corpus before anything is trained on it, and says of each check how it came out."""
+"""Checks a corpus before training, and reports the result of each check."""
 
 import textwrap
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -9,13 +9,15 @@ from pathlib import Path
 from typing import Literal
 
 from pellucid.config import DataConfig, Recipe
-from pellucid.data.faults import ADVICE, TITLES, Fault, Finding
-from pellucid.data.health import Inspection, inspect
-from pellucid.data.judging import HeldOut, Judge
-from pellucid.data.locate import locate, with_texts
-from pellucid.data.parallel import ParallelText, held_out_text, parallel_texts
-from pellucid.data.prepare import held_out_sources
-from pellucid.data.survey import survey
+from pellucid.data.inspection import Inspection
+from pellucid.data.issues import ADVICE, OF_CONTAINERS, OF_PAIRS, TITLES, Issue, IssueKind
+from pellucid.data.locate import override_paths, resolve_paths
+from pellucid.data.pair_checks import HeldOut, PairChecker
+from pellucid.data.parallel import ParallelText, describe_texts, get_held_out_text, parallel_texts
+from pellucid.data.prepare import read_held_out_sources
+from pellucid.data.profile import OWN, CorpusProfile, profile_corpus
+from pellucid.data.repairs import REPAIRED
+from pellucid.data.streamed_inspection import inspect_corpus
 from pellucid.errors import DataError
 
 Level = Literal["ok", "note", "BAD", "n/a"]
@@ -23,45 +25,46 @@ GREEN, YELLOW, RED, PLAIN = "\x1b[32m", "\x1b[33m", "\x1b[31m", "\x1b[0m"
 COLOURS: dict[Level, str] = {"ok": GREEN, "note": YELLOW, "BAD": RED, "n/a": PLAIN}
 INDENT = " " * 5
 
-SPOILS: Mapping[Fault, float] = {
+SPOILS: Mapping[IssueKind, float] = {
     "lines": 0.0, "shift": 0.0, "utf8": 0.01, "mojibake": 0.01, "lost": 0.01, "empty": 0.1, "too_long": 0.1,
     "copy": 0.1, "duplicate": 0.5, "valid": 0.01, "test": 0.01, "near_duplicate": 0.5, "script": 0.05, "language": 0.05,
     "ratio": 0.05, "long_word": 0.05, "letters": 0.1, "repetition": 0.05, "markup": 0.1, "address": 0.1, "numbers": 0.1,
+    "columns": 0.1, "quoted": 0.05, "segment": 0.1,
 }  # fmt: skip
-"""A larger part than this of the pairs, or of the sentences held out, spoils a training or what it is measured by. What
-is not named here does not, however often it occurs."""
+"""The fraction of the pairs, of the copied characters or of the held-out sentences above which an issue spoils a
+training or its evaluation. An issue without an entry never does."""
 
 
 @dataclass(frozen=True)
-class Check:
-    """A line of the report: what was looked at, what was found, and how bad that is.
+class CorpusCheck:
+    """A line of the report: the check, its result and its level.
 
-    "ok": nothing was found. "note": worth knowing. "BAD": it stops a training, or spoils it.
-    "n/a", of a model: there is nothing to look at.
+    "ok": no issue. "note": worth knowing. "BAD": it stops or spoils a training.
+    "n/a", for a model: there is nothing to check.
     """
 
     level: Level
     text: str
     advice: str = ""
 
-    def in_words(self, colour: bool, width: int = 0) -> str:
-        """Returns the line with what to do below it, in lines of at most `width` characters where that is above 0."""
+    def to_text(self, colour: bool, width: int = 0) -> str:
+        """Returns the line with the advice below it, wrapped at `width` characters if that is above 0."""
         mark = f"{COLOURS[self.level]}{self.level:<4}{PLAIN}" if colour else f"{self.level:<4}"
         lines = [*self.text.split("\n"), *([f"-> {self.advice}"] if self.advice else [])]
         if width > 0:
-            lines = list(chain.from_iterable(map(partial(_wrapped, width=width - len(INDENT)), lines)))
+            lines = list(chain.from_iterable(map(partial(_wrap_line, width=width - len(INDENT)), lines)))
         return f"{mark} {f'{chr(10)}{INDENT}'.join(lines)}"
 
 
-def _wrapped(line: str, width: int) -> list[str]:
-    """Returns a line as several; one of a table stays as it is, since its columns mean something."""
+def _wrap_line(line: str, width: int) -> list[str]:
+    """Returns a line wrapped into several; a line of a table is unchanged, since its columns are aligned."""
     if " | " in line:
         return [line]
-    behind = "   " if line.startswith("-> ") else ""
-    return textwrap.wrap(line, max(width, 20), subsequent_indent=behind, break_long_words=False, break_on_hyphens=False)
+    indent = "   " if line.startswith("-> ") else ""
+    return textwrap.wrap(line, max(width, 20), subsequent_indent=indent, break_long_words=False, break_on_hyphens=False)
 
 
-def doctor(
+def check_corpus(
     *,
     src: str | Sequence[str] = (),
     tgt: str | Sequence[str] = (),
@@ -72,90 +75,111 @@ def doctor(
     recipe: Recipe | str | Path = "default",
     overrides: Sequence[str] = (),
     data_dir: str | Path | None = None,
-) -> list[Check]:
-    """Looks for what is wrong in a corpus, and returns each check with its level: "ok", "note" or "BAD".
+) -> list[CorpusCheck]:
+    """Checks a corpus for issues, and returns each check with its level: "ok", "note" or "BAD".
 
-        checks = pellucid.doctor(src="train.de", tgt="train.en")
-        [check for check in checks if check.level == "BAD"]                 # what stops or spoils a training
+        checks = pellucid.check_corpus(src="train.de", tgt="train.en")
+        [check for check in checks if check.level == "BAD"]                 # issues that stop or spoil a training
 
     Args:
         src, tgt: the files of the sentences and of their translations, or several of each.
-        valid_src, valid_tgt, test_src, test_tgt: those held out, which are looked for in the training text, too.
-        recipe: whose texts and settings are taken where nothing else is given.
-        overrides: `section.key=value` settings that win over a named recipe's; a Recipe has them already.
-        data_dir: where the recipe's texts are looked for, after the paths as they are.
+        valid_src, valid_tgt, test_src, test_tgt: held-out files, which are also searched for in the training text.
+        recipe: the recipe whose texts and settings apply where no others are given.
+        overrides: `section.key=value` settings that override a named recipe's; a Recipe has them already.
+        data_dir: a folder that is searched for the recipe's texts after the paths themselves.
 
-    Raises ConfigError where a text is not named, DataError where one is nowhere. What is wrong in a text is a check.
+    Raises ConfigError if a text is not named, DataError if a file is not found. Issues are returned as checks.
     """
     loaded = recipe if isinstance(recipe, Recipe) else Recipe.load(recipe, list(overrides))
-    data = with_texts(
+    data = override_paths(
         loaded.data, src=src, tgt=tgt, valid_src=valid_src, valid_tgt=valid_tgt, test_src=test_src, test_tgt=test_tgt
     )
-    return list(check_corpus(locate(data, data_dir), labelled=loaded.task == "classify"))
+    return list(iter_corpus_checks(resolve_paths(data, data_dir), labelled=loaded.task == "classify"))
 
 
-def check_corpus(data: DataConfig, labelled: bool = False) -> Iterator[Check]:
-    """Yields the checks of the training texts and, where one is given, of the validation text.
+def iter_corpus_checks(data: DataConfig, labelled: bool = False) -> Iterator[CorpusCheck]:
+    """Yields the checks of the training texts and, if one is given, of the validation text.
 
     Args:
         labelled: whether the targets are labels.
 
-    Raises ConfigError where a text is not named.
+    Raises ConfigError if a text is not named.
     """
-    valid = held_out_text(data, "valid")
-    yield from _checks(parallel_texts(data), data, lambda: held_out_sources(data), labelled)
+    valid = get_held_out_text(data, "valid")
+    yield from _checks(parallel_texts(data), data, lambda: read_held_out_sources(data), labelled)
     if valid:
         yield from _checks([valid], replace(data, on_copy="keep", on_duplicate="keep"), dict, labelled)
 
 
-def counted_to_the_end(data: DataConfig) -> DataConfig:
-    """Returns settings by which bad lines are counted to the end, even if training would stop at the first one."""
+def set_count_all_bad_lines(data: DataConfig) -> DataConfig:
+    """Returns settings with which all bad lines are counted, even if training would stop at the first one."""
     return replace(data, on_bad_utf8="replace" if data.on_bad_utf8 == "error" else data.on_bad_utf8)
 
 
 def _checks(
     texts: Sequence[ParallelText], data: DataConfig, held_out: Callable[[], HeldOut], labelled: bool
-) -> Iterator[Check]:
+) -> Iterator[CorpusCheck]:
     try:
-        sources, counting = held_out(), counted_to_the_end(data)
-        usual = survey(texts, counting.on_bad_utf8)
-        seen = inspect(texts, counting, sources, Judge(counting, sources, usual, labelled=labelled))
+        sources, counting = held_out(), set_count_all_bad_lines(data)
+        usual = profile_corpus(texts, counting)
+        seen = inspect_corpus(texts, counting, sources, PairChecker(counting, sources, usual, labelled=labelled))
     except DataError as error:
-        yield Check("BAD", str(error), error.hint)
+        yield CorpusCheck("BAD", str(error), error.hint)
         return
-    names = " and ".join(map(str, texts))
+    names = describe_texts(texts)
     if not len(seen.used):
-        yield Check("BAD", f"{names}: no pair in it", "give files with a sentence a line")
+        yield CorpusCheck("BAD", f"{names}: no pair in it", "use files with one sentence per line")
         return
-    yield Check("ok", f"{len(seen.used):,} pairs in {names}")
+    yield CorpusCheck("ok", f"{len(seen.used):,} pairs in {names}")
     for fault in TITLES:
-        finding = seen.of(fault)
+        finding = seen.get_finding(fault)
         if finding:
             if fault == "utf8" and data.on_bad_utf8 == "error":
                 finding = replace(finding, effect="training stops there")
-            yield Check(_level(finding, data, seen, sources), str(finding), ADVICE[fault])
+            yield CorpusCheck(_level(finding, data, seen, sources, usual), str(finding), _advice(fault))
         elif _applies(fault, texts, sources, labelled):
-            yield Check("ok", f"{TITLES[fault]}: none")
+            yield CorpusCheck("ok", f"{TITLES[fault]}: none")
+        if fault == "markup" and usual.markup > OWN:
+            share = f"{100 * usual.markup:.0f} % of the pairs"
+            yield CorpusCheck(
+                "note",
+                f"the same markup on both sides: {share}, so it is part of the text",
+                "if it is not, remove it first: a model learns to write it, and `pellucid clean` keeps it",
+            )
 
 
-def _level(finding: Finding, data: DataConfig, seen: Inspection, held_out: HeldOut) -> Level:
-    """Returns how bad a finding is, by the part of the text that it is of."""
+def _advice(fault: IssueKind) -> str:
+    """Returns the advice about an issue, including `pellucid clean` if it repairs or removes such pairs."""
+    if fault in REPAIRED:
+        return f"`pellucid clean` repairs or removes them; {ADVICE[fault]}"
+    return f"{ADVICE[fault]}; `pellucid clean` removes them" if fault in OF_PAIRS else ADVICE[fault]
+
+
+def _level(finding: Issue, data: DataConfig, seen: Inspection, held_out: HeldOut, usual: CorpusProfile) -> Level:
+    """Returns the level of a finding, by the fraction of the text that it affects."""
     fault = finding.fault
     if fault == "utf8" and data.on_bad_utf8 == "error":
         return "BAD"
     if fault not in SPOILS or (finding.effect == "left out" and fault in ("copy", "duplicate")):
         return "note"
+    if fault == "copy":
+        return "BAD" if usual.copied > SPOILS[fault] else "note"
     of = len(held_out[fault][1]) if fault in held_out else len(seen.used)
-    return "BAD" if finding.count > SPOILS[fault] * of else "note"
+    count: float = finding.count
+    if fault == "markup" and usual.markup <= OWN:  # translated unchanged, which does no harm
+        count -= usual.markup * of
+    return "BAD" if count > SPOILS[fault] * of else "note"
 
 
-def _applies(fault: Fault, texts: Sequence[ParallelText], held_out: HeldOut, labelled: bool) -> bool:
-    """Tells whether a check has been made at all."""
+def _applies(fault: IssueKind, texts: Sequence[ParallelText], held_out: HeldOut, labelled: bool) -> bool:
+    """Returns True if the check was made."""
     if fault in ("lines", "shift"):
         return any(text.tgt for text in texts)
     if fault == "line_break":
         return any(text.is_json for text in texts)
-    if fault == "too_short":  # there is no limit unless `pellucid clean` is given one
+    if fault in OF_CONTAINERS:  # reported only if there is something to report
+        return False
+    if fault == "too_short":  # only `pellucid clean` has a limit
         return False
     if labelled and fault in ("ratio", "numbers"):
         return False

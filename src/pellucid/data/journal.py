@@ -1,4 +1,4 @@
-"""Files that grow together, and a record of how far they are: what a kill leaves is cut off, and the rest gone on with.
+"""Resumable appends to several files, with a record of their sizes: after a kill, unrecorded data is truncated.
 
     with Journal(folder, "what it is made from", ("source.ids", "target.ids")) as journal:
         for place in range(journal.state.get("place", 0), end):
@@ -6,7 +6,7 @@
             journal.state["place"] = place + 1
             journal.commit()
 
-The record is written after what it speaks of is on the disk. So it may say too little, and never too much.
+The record is written after its data is on disk. It can therefore lag behind the files, but never be ahead of them.
 """
 
 import json
@@ -22,14 +22,14 @@ from pellucid.files.writing import write_text
 
 RECORD = "journal.json"
 SECONDS = 5.0
-"""The time between two records: as much is lost in a kill, and has to be made again."""
+"""Seconds between two records: a kill loses at most this much work."""
 
 
 class Journal:
-    """Appends to the files of a folder; `state` is what whoever goes on needs to know."""
+    """Appends to the files of a folder; `state` is the data needed to resume."""
 
     def __init__(self, folder: Path, key: str, names: Sequence[str]) -> None:
-        """Opens the folder, or makes it anew where it holds something else than `key` names, or is damaged."""
+        """Opens the folder; creates it again if its key differs from `key` or it is damaged."""
         self.folder: Path = folder
         self.key: str = key
         self.state: dict[str, Any] = {}
@@ -38,13 +38,13 @@ class Journal:
             table = json.loads((folder / RECORD).read_text(encoding="utf-8"))
             there = {name: (folder / name).stat().st_size for name in names}
             if table["key"] != key or any(there[name] < table["sizes"][name] for name in names):
-                raise ValueError("the record of something else")
+                raise ValueError("the record of another journal")
             self.state, sizes = dict(table["state"]), {name: int(table["sizes"][name]) for name in names}
         except (OSError, ValueError, KeyError, TypeError):
             shutil.rmtree(folder, ignore_errors=True)
             folder.mkdir(parents=True)
         self.goes_on: bool = bool(self.state)
-        """True where something was there to go on with."""
+        """True if there was a state to resume from."""
         self._files: dict[str, BinaryIO] = {}
         for name in names:
             file = self._files[name] = (folder / name).open("ab")
@@ -56,7 +56,7 @@ class Journal:
         return self
 
     def __exit__(self, *_: object) -> None:
-        # Not recorded here: what raised may have left one of the files ahead of the others.
+        # Not recorded here: after an error, one of the files may be ahead of the others.
         for file in self._files.values():
             with suppress(OSError):
                 file.close()
@@ -66,7 +66,7 @@ class Journal:
         self._files[name].write(content)
 
     def commit(self, at_once: bool = False) -> None:
-        """Records how far the files are, where that is due: with `state`, which must belong to just these contents."""
+        """Records the sizes of the files and `state`, which must match them, if SECONDS have passed or `at_once`."""
         if not at_once and time.monotonic() - self._recorded < SECONDS:
             return
         for file in self._files.values():
@@ -77,7 +77,7 @@ class Journal:
         self._recorded = time.monotonic()
 
     def finish(self) -> None:
-        """Puts all of it on the disk, and removes the record: the files are whole."""
+        """Flushes all files to disk and removes the record: the files are complete."""
         for file in self._files.values():
             file.flush()
             os.fsync(file.fileno())

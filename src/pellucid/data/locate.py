@@ -1,4 +1,4 @@
-"""The places of a recipe's texts: as named, in a data directory, in the user's cache, or where they are published."""
+"""Locates a recipe's texts: by their path, in a data directory, in the user's cache, or at their publisher."""
 
 import os
 from collections.abc import Mapping, Sequence
@@ -8,23 +8,24 @@ from typing import Any
 
 from pellucid.config import DataConfig
 from pellucid.config.environment import OFFLINE_SWITCHES, is_offline
-from pellucid.data.cache import cache_folder, damage
 from pellucid.data.catalogue import PublishedFile, catalogue, total_size
-from pellucid.data.download import announce, download, say
+from pellucid.data.download import announce, download
+from pellucid.data.download_cache import cache_folder, find_checksum_mismatch
 from pellucid.data.lines import read_lines
 from pellucid.data.parallel import holds_both_sides
-from pellucid.errors import DataError, shown
+from pellucid.errors import DataError, format_value
+from pellucid.terminal import log_line
 
 TEXT_FIELDS = ("src", "tgt", "valid_src", "valid_tgt", "test_src", "test_tgt")
 ENVIRONMENT = "PELLUCID_DATA"
 LIST = ".list"
-"""Ends the name of a file that names files."""
+"""Suffix of a file that lists files."""
 
 
-def with_texts(data: DataConfig, **given: str | Sequence[str]) -> DataConfig:
-    """Returns `data` with the texts that are given by the names of their fields; an empty one leaves it as it is.
+def override_paths(data: DataConfig, **given: str | Sequence[str]) -> DataConfig:
+    """Returns `data` with the texts `given` by field name; an empty value leaves the field unchanged.
 
-    A source that holds both sides takes the place of a target, too.
+    A source that contains both sides also replaces the target.
     """
     named: dict[str, Any] = {name: paths if isinstance(paths, str) else tuple(paths) for name, paths in given.items()}
     named = {name: paths for name, paths in named.items() if paths}
@@ -36,80 +37,84 @@ def with_texts(data: DataConfig, **given: str | Sequence[str]) -> DataConfig:
     return replace(data, **named)
 
 
-def locate(
+def resolve_paths(
     data: DataConfig,
     data_dir: str | Path | None = None,
     environment: Mapping[str, str] = os.environ,
     *,
     fetch: bool = False,
 ) -> DataConfig:
-    """Returns `data` with the paths of its texts found: as they are, in `data_dir`, in PELLUCID_DATA, or in the cache.
+    """Returns `data` with resolved paths of its texts: as given, in `data_dir`, in PELLUCID_DATA, or in the cache.
 
     Args:
-        fetch: whether texts of the catalogue that are nowhere may be fetched from their publisher, unless the
-            environment forbids it: is_offline().
+        fetch: whether missing texts of the catalogue may be downloaded from their publisher, unless the environment
+            forbids it: is_offline().
 
-    Raises DataError for a text to train or validate on that is nowhere and not fetched, naming the places.
+    Raises DataError, which names the places, for a training or validation text that is missing and not downloaded.
     """
     folders = [Path(), *(Path(f) for f in (data_dir, environment.get(ENVIRONMENT)) if f)]
-    search = _Search(folders, cache_folder(environment))
-    data = replace(data, **{field: _listed(data.files(field), search) for field in TEXT_FIELDS[:2]})
+    search = _Search(folders, environment)
+    data = replace(data, **{field: _read_list(data.files(field), search) for field in TEXT_FIELDS[:2]})
     named = {path for field in TEXT_FIELDS for path in data.files(field)}
     needed = [path for field in TEXT_FIELDS[:4] for path in data.files(field)]
     found = {path: search.find(path) for path in named}
     if missing := [path for path in dict.fromkeys(needed) if not found[path]]:
-        files = search.published(missing)
+        files = search.find_published(missing)
         if not fetch or is_offline(environment):
             raise search.not_found(missing[0], files)
         found |= search.fetch(files, sorted(path for path in named if not found[path]))
-    return replace(data, **{field: _located(getattr(data, field), found) for field in TEXT_FIELDS})
+    return replace(data, **{field: _replace_paths(getattr(data, field), found) for field in TEXT_FIELDS})
 
 
 def locate_test(
     data: DataConfig, data_dir: str | Path | None = None, environment: Mapping[str, str] = os.environ
 ) -> DataConfig:
-    """Returns `data` with the paths of its test found where `locate` looks. Fetches nothing.
+    """Returns `data` with resolved paths of its test set, as in `resolve_paths`. Downloads nothing.
 
-    Raises DataError for a text of the test that is nowhere, naming the places.
+    Raises DataError, which names the places, for a missing text of the test set.
     """
     folders = [Path(), *(Path(f) for f in (data_dir, environment.get(ENVIRONMENT)) if f)]
-    search = _Search(folders, cache_folder(environment))
+    search = _Search(folders, environment)
     found = {path: search.find(path) for field in TEXT_FIELDS[4:] for path in data.files(field)}
     for path in (path for path, place in found.items() if not place):
         raise search.not_found(path, [])
-    return replace(data, **{field: _located(getattr(data, field), found) for field in TEXT_FIELDS[4:]})
+    return replace(data, **{field: _replace_paths(getattr(data, field), found) for field in TEXT_FIELDS[4:]})
 
 
 @dataclass(frozen=True)
 class _Search:
     folders: Sequence[Path]
-    cache: Path
+    environment: Mapping[str, str]
+
+    @property
+    def cache(self) -> Path:
+        """The user's cache. Raises ConfigError if there is no folder for a cache, which most texts do not need."""
+        return cache_folder(self.environment)
 
     def find(self, path: str) -> str:
-        """Returns where a text lies; empty where it is nowhere."""
+        """Returns the path of a text; empty if it is not found."""
         in_folders = [folder / path for folder in self.folders]
-        found = next((candidate for candidate in in_folders if candidate.exists()), None) or self._in_cache(path)
+        found = next((candidate for candidate in in_folders if candidate.exists()), None) or self._find_in_cache(path)
         return str(found) if found else ""
 
-    def _in_cache(self, path: str) -> Path | None:
-        """Returns a text in the cache, if it is still what was fetched."""
-        file, cached = catalogue().get(path), self.cache / path
-        if file is None or not cached.is_file():
+    def _find_in_cache(self, path: str) -> Path | None:
+        """Returns a text in the cache, or None if it is missing or its checksum differs."""
+        if (file := catalogue().get(path)) is None or not (cached := self.cache / path).is_file():
             return None
-        if complaint := damage(cached, "" if file.members else file.sha256):
-            say(f"{complaint}; it is not used")
+        if complaint := find_checksum_mismatch(cached, "" if file.members else file.sha256):
+            log_line(f"{complaint}; it is not used")
             return None
         return cached
 
-    def published(self, missing: Sequence[str]) -> list[PublishedFile]:
-        """Returns the files in which the missing texts come. Raises DataError where nobody is known to publish one."""
+    def find_published(self, missing: Sequence[str]) -> list[PublishedFile]:
+        """Returns the published files that contain the missing texts. Raises DataError for a text without publisher."""
         for path in missing:
             if path not in catalogue():
                 raise self.not_found(path, [])
         return list({file.path: file for file in map(catalogue().__getitem__, missing)}.values())
 
     def fetch(self, files: list[PublishedFile], missing: Sequence[str]) -> dict[str, str]:
-        """Fetches the files, and those of tests, which training can do without; returns where each text lies then."""
+        """Downloads the files, and files of test sets, which may fail; returns the path of each text."""
         others = [catalogue()[path] for path in missing if path in catalogue()]
         tests = list({file.path: file for file in others if file not in files}.values())
         announce([*files, *tests], self.cache)
@@ -119,11 +124,11 @@ class _Search:
             try:
                 download(file, self.cache)
             except DataError as error:
-                say(f"  {error}; training does not need it")
+                log_line(f"  {error}; training does not need it")
         return {path: str(self.cache / path) for path in missing if (self.cache / path).is_file()}
 
     def not_found(self, path: str, files: Sequence[PublishedFile]) -> DataError:
-        """Returns the error for a text that is in none of the places."""
+        """Returns the error for a text that was not found."""
         places = [*(folder / path for folder in self.folders), *([self.cache / path] if files else [])]
         message = f"no file `{path}`; looked for {', '.join(f'`{place}`' for place in dict.fromkeys(places))}"
         hint = f"check the path, or name the folder that holds it by `data_dir=` or {ENVIRONMENT}"
@@ -131,16 +136,16 @@ class _Search:
             return DataError(message, hint)
         addresses = ", ".join(f"`{file.sources[0].url}`" for file in files)
         return DataError(
-            f"{message}; offline, so not fetched: {addresses} ({total_size(files)})",
-            f"{hint}, or let a training fetch it once, without `offline=True`, {' and '.join(OFFLINE_SWITCHES)}",
+            f"{message}; not downloaded in offline mode: {addresses} ({total_size(files)})",
+            f"{hint}, or download it once by a training without `offline=True`, {' and '.join(OFFLINE_SWITCHES)}",
         )
 
 
-def _listed(paths: Sequence[str], search: _Search) -> Any:
-    """Returns the files that a path which ends in .list names, one a line, in its place.
+def _read_list(paths: Sequence[str], search: _Search) -> Any:
+    """Returns the paths, with each path that ends in .list replaced by the files that it lists, one per line.
 
-    A relative one is beside the list, or else in the folder one is in.
-    Raises DataError for a list that names none, and for a file that is not there.
+    A relative path is resolved against the folder of the list, or else against the current folder.
+    Raises DataError for a list without files, and for a missing file.
     """
     found: list[str] = []
     for path in paths:
@@ -151,19 +156,19 @@ def _listed(paths: Sequence[str], search: _Search) -> Any:
         named = [(number, line.strip()) for number, line in enumerate(read_lines(place), start=1)]
         named = [(number, name) for number, name in named if name and not name.startswith("#")]
         if not named:
-            raise DataError(f"`{place}` names no file", "write the path of a file on each line of it")
+            raise DataError(f"`{place}` lists no file", "write one path per line")
         for number, name in named:
-            beside = Path(place).parent / name
-            if not (Path(name).exists() or beside.exists()):
+            sibling = Path(place).parent / name
+            if not (Path(name).exists() or sibling.exists()):
                 raise DataError(
-                    f"no file `{shown(Path(name))}`, which line {number} of `{place}` names",
-                    "check the path; a relative one is beside the list, or in the folder you are in",
+                    f"no file `{format_value(Path(name))}`, listed in line {number} of `{place}`",
+                    "check the path; a relative path starts at the folder of the list, or at the current directory",
                 )
-            found.append(str(beside) if beside.exists() else name)
+            found.append(str(sibling) if sibling.exists() else name)
     return tuple(found) or ""
 
 
-def _located(field: str | Sequence[str], found: Mapping[str, str]) -> Any:
+def _replace_paths(field: str | Sequence[str], found: Mapping[str, str]) -> Any:
     if isinstance(field, str):
         return found.get(field) or field
     return tuple(found.get(path) or path for path in field)

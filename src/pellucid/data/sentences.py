@@ -1,4 +1,4 @@
-"""Many sentences in two arrays, as they are mapped from disk: their ids, and where each one starts."""
+"""Many sentences in two memory-mapped arrays: their ids and their offsets."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -7,12 +7,12 @@ import numpy as np
 import numpy.typing as npt
 
 Indices = npt.NDArray[np.int64]
-"""Numbers of sentences, or of draws of them."""
+"""Indices of sentences, or of draws."""
 
 
 @dataclass(frozen=True)
-class Texts:
-    """Many sentences in UTF-8, back to back; sentence i is utf8[bounds[i]:bounds[i + 1]]."""
+class PackedTexts:
+    """Many sentences in UTF-8, concatenated; sentence i is utf8[bounds[i]:bounds[i + 1]]."""
 
     utf8: npt.NDArray[np.uint8]
     bounds: npt.NDArray[np.int64]
@@ -22,12 +22,27 @@ class Texts:
 
 
 @dataclass(frozen=True)
+class SentenceLengths:
+    """The number of tokens of sentences that start at `offsets`, read from disk on access."""
+
+    offsets: npt.NDArray[np.int64]
+    around: int = 0
+    """Tokens added to each sentence."""
+
+    def __len__(self) -> int:
+        return len(self.offsets) - 1
+
+    def __getitem__(self, sentences: Indices) -> Indices:
+        return self.offsets[sentences + 1] - self.offsets[sentences] + self.around
+
+
+@dataclass(frozen=True)
 class Sentences:
-    """The ids of many sentences, back to back; sentence i is ids[offsets[i]:offsets[i + 1]]."""
+    """The ids of many sentences, concatenated; sentence i is ids[offsets[i]:offsets[i + 1]]."""
 
     ids: npt.NDArray[Any]
     offsets: npt.NDArray[np.int64]
-    texts: Texts | None = None
+    texts: PackedTexts | None = None
 
     def __len__(self) -> int:
         return len(self.offsets) - 1
@@ -37,5 +52,5 @@ class Sentences:
 
     @property
     def lengths(self) -> npt.NDArray[np.int64]:
-        """Returns the tokens of each sentence."""
+        """Returns the number of tokens of each sentence."""
         return np.diff(self.offsets)

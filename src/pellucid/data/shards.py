@@ -1,17 +1,15 @@
 """A parallel corpus as ids on disk: written once, then memory-mapped.
 
-The files of a shard's folder:
+The files in a shard's folder:
 
     source.ids, target.ids           ids of all sentences, one after another, uint16 or uint32
     source.offsets, target.offsets   where each sentence starts, int64, one more than there are sentences
-    (of texts alone, each its own target, there is no source)
-    source.text, target.text         the sentences in UTF-8, where they are to be cut into other pieces later;
+    (monolingual text, which is its own target, has no source)
+    source.text, target.text         the sentences in UTF-8, if they are segmented again in training;
     source.bounds, target.bounds     where each starts, as above
-    index.json                       counts, SHA-256 of each file, the fingerprint of what they were made from
+    index.json                       counts, SHA-256 of each file, fingerprint of texts and settings
 """
 
-import json
-import os
 import shutil
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass, field
@@ -25,145 +23,152 @@ import numpy.typing as npt
 
 from pellucid.config.tables import from_table, to_table
 from pellucid.data.concatenation import Concatenation
-from pellucid.data.framing import Framing
+from pellucid.data.framing import TextFrame
 from pellucid.data.journal import Journal
-from pellucid.data.prepared import is_whole, note_stamps
-from pellucid.data.sentences import Sentences, Texts
-from pellucid.data.side_by_side import Told, worked_on
+from pellucid.data.process_map import ProgressReporter, map_in_processes
+from pellucid.data.sentences import PackedTexts, Sentences
 from pellucid.errors import ConfigError, DataError
-from pellucid.files.reading import sha256_of
-from pellucid.text.tokenizers import Tokenizers
-from pellucid.text.training_text import Sample, TrainingText
+from pellucid.files.budget import MOST_LOG_BYTES
+from pellucid.files.reading import TABLE, TEXT, hash_file
+from pellucid.files.records import RecordFormat, is_whole, note_stamps
+from pellucid.files.writing import replace_folder
+from pellucid.text.tokenizers import TokenizerPair
+from pellucid.text.training_text import Sample, TrainingTextStats
 
-FORMAT = "pellucid-shard/1"
+FORMAT = RecordFormat(
+    "pellucid-shard/1",
+    {"fingerprint": TEXT, "dtype": TABLE, "sha256": TABLE},
+    most_bytes=MOST_LOG_BYTES,  # it lists the dropped pairs
+)
+INDEX = "index.json"
 STAMPS = "stamps.json"
-"""Size and time of the files when they were read to the end: while they stay, the files are not read again."""
+"""Size and time of the files when their hashes were checked: unchanged files are not read again."""
 TYPES = ("uint16", "uint32")
-"""The types that ids are stored as: the first where it holds all of them."""
-CHUNK = 20_000  # pairs encoded at a time: bounds the memory, whatever the corpus
+"""The types in which ids are stored: the first one if all ids fit."""
+CHUNK = 20_000  # pairs encoded at a time: bounds the memory for any corpus
 
 
 @dataclass(frozen=True)
-class Shard:
-    """A parallel corpus of ids, and what was left out of it."""
+class EncodedCorpus:
+    """A parallel corpus of ids, and the counts of dropped pairs."""
 
     source: Sentences
     target: Sentences
     empty: int
     too_long: int
-    """Left out, or cut, as was asked for."""
+    """Pairs that were too long: dropped or truncated, as requested."""
     first_too_long: int | None = None
-    """Its place among the pairs that the shard was made from, counted from 0."""
+    """The index of the first one among the input pairs, from 0."""
     left_out: tuple[int, ...] = ()
-    """The places of all pairs that are not in the shard."""
+    """The indices of all pairs that are not in the shard."""
     corpora: tuple[tuple[int, float], ...] = ()
-    """(sentences, times seen in an epoch) of each corpus in the shard; empty: all of them once."""
+    """(sentences, times seen per epoch) of each corpus in the shard; empty: all sentences once."""
     mixes: tuple[tuple[int, tuple[float, ...]], ...] = ()
-    """(first epoch, weight of each corpus) where the weights change in a run; empty: those of `corpora` stay."""
+    """(first epoch, weight of each corpus) if the weights change in a run; empty: the weights of `corpora` apply."""
     block: int = 0
-    """Tokens of a block where `target` is one running text, cut into blocks; 0: it is sentences."""
-    framing: Framing | None = None
-    """The ids that the model reads around each sentence, which are not stored; None: the start and the end token."""
+    """Tokens per block if `target` is a continuous text, cut into blocks; 0: sentences."""
+    framing: TextFrame | None = None
+    """The ids added around each sentence, which are not stored; None: the start and the end token."""
     concatenation: Concatenation | None = None
-    """The pairs that are joined with others each time they are drawn; None: none."""
-    in_windows: bool = False
-    """True where it is trained on in the order of `windows`, and not sorted as a whole."""
-    text: TrainingText | None = None
-    """The facts about its lines; None: texts alone, or a shard of an earlier version."""
+    """The concatenation of pairs with others in each epoch; None: no concatenation."""
+    text: TrainingTextStats | None = None
+    """Statistics of the lines; None for monolingual text, or a shard of an earlier version."""
 
     def __len__(self) -> int:
         return len(self.source)
 
 
 Pairs = Callable[[int], Iterator[tuple[str, str]]] | Iterable[tuple[str, str]]
-"""Sentence pairs; or what gives those from some place on."""
+"""Sentence pairs, or a function that yields the pairs from an index on."""
 
 
-class Encoder(Protocol):
-    """Makes ids of a side's lines."""
+class LineEncoder(Protocol):
+    """Encodes the lines of a side as ids."""
 
     @property
     def size(self) -> int:
-        """Returns how many ids there are."""
+        """Returns the number of ids."""
 
     def encode_lines(self, lines: Sequence[str]) -> list[list[int]]:
         """Returns the ids of each line."""
 
 
 @dataclass(frozen=True)
-class Encoders:
-    """The encoders of the two sides, where the second is not text but labels."""
+class LineEncoderPair:
+    """The encoders of the two sides, if the second side consists of labels."""
 
-    source: Encoder
-    target: Encoder
+    source: LineEncoder
+    target: LineEncoder
 
 
-def open_or_write(
+def load_or_encode(
     folder: Path,
     pairs: Pairs,
-    tokenizers: Encoders | Tokenizers,
+    tokenizers: LineEncoderPair | TokenizerPair,
     max_length: int,
     fingerprint: str,
     keep_texts: bool = False,
     cut: bool = False,
     alone: bool = False,
     workers: int | None = None,
-    say: Callable[[str], object] = str,
-) -> Shard:
-    """Opens the shard in `folder` if it is whole and was made from the same text (`fingerprint`); else writes it.
+    log_line: Callable[[str], object] = str,
+    name: str = "text",
+) -> EncodedCorpus:
+    """Opens the shard in `folder` if it is complete and its `fingerprint` matches; else writes it.
 
-    Pairs with an empty side, or more than `max_length` tokens on a side, are left out and counted; with `cut`, a side
-    that is too long is cut, and has no text. With `alone` the second side is all that is stored, and stands for both.
-    `pairs` is read only when the shard is written. What was interrupted is gone on with, from where it was. Several
-    processes encode many pairs, `workers` or one a core: to the same bytes. `say` is told how far they are. Raises
-    DataError where nothing is left.
+    Pairs with an empty side, or more than `max_length` tokens on a side, are dropped and counted; with `cut`, a side
+    that is too long is truncated, and has no text. With `alone` only the second side is stored, and used for both.
+    `pairs` is read only when the shard is written. An interrupted encoding is resumed. Many pairs are encoded by
+    several processes, `workers` or one per core, with identical output. `log_line` is called with progress messages.
+    Raises DataError, which refers to the text by its `name`, if no pair is left.
     """
     shard = _open(folder, fingerprint)
     if shard is None:
-        _write(folder, pairs, tokenizers, _Rules(max_length, cut, alone, keep_texts), fingerprint, workers, say)
+        _write(
+            folder, pairs, tokenizers, _Rules(max_length, cut, alone, keep_texts), fingerprint, workers, log_line, name
+        )
         shard = _open(folder, fingerprint)
         assert shard is not None
     return shard
 
 
-def stored_fingerprint(folder: Path) -> str | None:
-    """Returns the fingerprint of the shard in `folder`; None where there is none, or its index is damaged."""
-    try:
-        index = json.loads((folder / "index.json").read_text(encoding="utf-8"))
-        return str(index["fingerprint"]) if index["format"] == FORMAT else None
-    except (OSError, ValueError, KeyError, TypeError):
+def read_stored_fingerprint(folder: Path) -> str | None:
+    """Returns the fingerprint of the shard in `folder`; None if there is no shard, or its index is damaged."""
+    index = FORMAT.read(folder / INDEX)
+    return None if index is None else str(index["fingerprint"])
+
+
+def open_stored(folder: Path) -> EncodedCorpus | None:
+    """Opens the shard in `folder`, with any fingerprint; returns None if it is missing or damaged."""
+    return _open(folder, None)
+
+
+def _open(folder: Path, fingerprint: str | None) -> EncodedCorpus | None:
+    """Opens the shard in `folder` if it has this fingerprint; a `fingerprint` of None matches any."""
+    index = FORMAT.read(folder / INDEX)
+    if index is None or fingerprint not in (None, index["fingerprint"]):
         return None
-
-
-def open_stored(folder: Path) -> Shard | None:
-    """Opens the shard in `folder`, whatever it was made from; None where there is none, or it is damaged."""
-    fingerprint = stored_fingerprint(folder)
-    return None if fingerprint is None else _open(folder, fingerprint)
-
-
-def _open(folder: Path, fingerprint: str) -> Shard | None:
-    if stored_fingerprint(folder) != fingerprint:
-        return None
-    index = json.loads((folder / "index.json").read_text(encoding="utf-8"))
     try:
         if not is_whole(folder, index["sha256"], folder / STAMPS):
             return None
-        sides = {side: _mapped(folder / side, dtype) for side, dtype in index["dtype"].items()}
+        sides = {side: _map_side(folder / side, dtype) for side, dtype in index["dtype"].items()}
         source, target = sides.get("source", sides["target"]), sides["target"]
         left_out = tuple(index["left_out"])
-        text = from_table(TrainingText, index["text"], "`text`") if "text" in index else None
+        text = from_table(TrainingTextStats, index["text"], "`text`") if "text" in index else None
         first = index["first_too_long"]
         numbers = [index["empty"], index["too_long"], *left_out, *([] if first is None else [first])]
         if not all(type(number) is int for number in numbers):
             return None
-        return Shard(source, target, index["empty"], index["too_long"], index["first_too_long"], left_out, text=text)
+        return EncodedCorpus(
+            source, target, index["empty"], index["too_long"], index["first_too_long"], left_out, text=text
+        )
     except (OSError, ValueError, LookupError, TypeError, AttributeError, ConfigError):
         return None
 
 
 @dataclass(frozen=True)
 class _Rules:
-    """The pairs that are left out or cut, and what is stored of the others."""
+    """Rules for dropping or truncating pairs, and for storing the others."""
 
     max_length: int
     cut: bool
@@ -173,26 +178,27 @@ class _Rules:
 
 @dataclass(frozen=True)
 class _Encoded:
-    """Some pairs as they are stored."""
+    """A chunk of pairs in the stored format."""
 
     content: dict[str, bytes]
     """The bytes to append to each file of ids and texts."""
     lengths: dict[str, npt.NDArray[np.int64]]
-    """For each file of places, how far the next sentence is."""
+    """For each file of offsets, the distance to the next sentence."""
     empty: int
     too_long: list[int]
     left_out: list[int]
-    """The places, among these pairs, of those that are too long, and of those that are not stored."""
+    """The indices, within the chunk, of the pairs that are too long, and of the pairs that are not stored."""
 
 
 def _write(
     folder: Path,
     pairs: Pairs,
-    tokenizers: Encoders | Tokenizers,
+    tokenizers: LineEncoderPair | TokenizerPair,
     rules: _Rules,
     fingerprint: str,
     workers: int | None,
-    say: Callable[[str], object],
+    log_line: Callable[[str], object],
+    name: str,
 ) -> None:
     encoders = (
         {"target": tokenizers.target} if rules.alone else {"source": tokenizers.source, "target": tokenizers.target}
@@ -201,31 +207,31 @@ def _write(
     places = {f"{side}.offsets": f"{side}.ids" for side in encoders}
     if rules.keep_texts:
         places |= {f"{side}.bounds": f"{side}.text" for side in encoders}
-    names = sorted((*places, *places.values()))
+    files = sorted((*places, *places.values()))
     temporary = folder.with_name(folder.name + ".partial")
     sample, lengths = Sample(), {side: np.zeros(0, np.int64) for side in encoders}
-    with Journal(temporary, f"{FORMAT} {fingerprint}", names) as journal:
+    with Journal(temporary, f"{FORMAT.name} {fingerprint}", files) as journal:
         state = journal.state
         if state:
             sample.load(state["sample"])
             lengths = {side: np.array(counts, np.int64) for side, counts in state["lengths"].items()}
         else:
             state = {"read": 0, "counts": asdict(_Counts()), "ends": dict.fromkeys(places, 0)}
-            for name in places:
-                journal.append(name, np.zeros(1, np.int64).tobytes())
+            for file in places:
+                journal.append(file, np.zeros(1, np.int64).tobytes())
         counts = _Counts(**state["counts"])
         stream = pairs(state["read"]) if callable(pairs) else islice(pairs, state["read"], None)
-        told = Told(say, "encoding", state["read"])
+        told = ProgressReporter(log_line, "encoding", state["read"])
         ready = partial(_ready, tokenizers, dtypes, rules)
-        for chunk, encoded in worked_on(_chunks(stream), ready, workers):
-            for name, content in encoded.content.items():
-                journal.append(name, content)
-            for name, found in encoded.lengths.items():
-                ends = state["ends"][name] + np.cumsum(found)
-                journal.append(name, ends.tobytes())
-                state["ends"][name] = int(ends[-1]) if len(ends) else state["ends"][name]
+        for chunk, encoded in map_in_processes(_chunks(stream), ready, workers):
+            for file, content in encoded.content.items():
+                journal.append(file, content)
+            for file, found in encoded.lengths.items():
+                ends = state["ends"][file] + np.cumsum(found)
+                journal.append(file, ends.tobytes())
+                state["ends"][file] = int(ends[-1]) if len(ends) else state["ends"][file]
             for side in encoders:
-                lengths[side] = _added(lengths[side], np.bincount(encoded.lengths[f"{side}.offsets"]))
+                lengths[side] = _add_counts(lengths[side], np.bincount(encoded.lengths[f"{side}.offsets"]))
             counts.add(encoded, state["read"])
             left_out = set(encoded.left_out)
             for place, pair in enumerate(chunk):
@@ -244,30 +250,28 @@ def _write(
     if not sentences:
         shutil.rmtree(temporary)
         raise DataError(
-            f"no usable {'text' if rules.alone else 'pair of sentences'}: {counts.empty:,} had an empty side, "
-            f"{counts.too_long:,} had more than {rules.max_length} tokens",
-            "raise `data.max_length`, or look at the files",
+            f"the {name} has no usable {'line' if rules.alone else 'pair of sentences'}: {counts.empty:,} had an empty "
+            f"side, {counts.too_long:,} had more than {rules.max_length} tokens",
+            "raise `data.max_length`, or check the files",
         )
-    digests = {name: sha256_of(temporary / name) for name in names}
-    text = None if rules.alone else TrainingText.of(lengths["source"], lengths["target"], sample)
-    index = {
-        "format": FORMAT,
-        "fingerprint": fingerprint,
-        "sentences": sentences,
+    digests = {file: hash_file(temporary / file) for file in files}
+    text = None if rules.alone else TrainingTextStats.from_lengths(lengths["source"], lengths["target"], sample)
+    FORMAT.write(
+        temporary / INDEX,
+        fingerprint=fingerprint,
+        sentences=sentences,
         **asdict(counts),
         **({} if text is None else {"text": to_table(text)}),
-        "dtype": {side: dtype.name for side, dtype in dtypes.items()},
-        "sha256": digests,
-    }
-    (temporary / "index.json").write_text(json.dumps(index, indent=2) + "\n", encoding="utf-8")
+        dtype={side: dtype.name for side, dtype in dtypes.items()},
+        sha256=digests,
+    )
     note_stamps(temporary, digests, temporary / STAMPS)
-    shutil.rmtree(folder, ignore_errors=True)
-    os.replace(temporary, folder)
+    replace_folder(temporary, folder)
 
 
 @dataclass
 class _Counts:
-    """The pairs that could not be taken as they are, by their places."""
+    """The pairs that were dropped or truncated, by index."""
 
     empty: int = 0
     too_long: int = 0
@@ -275,7 +279,7 @@ class _Counts:
     left_out: list[int] = field(default_factory=list)
 
     def add(self, encoded: _Encoded, before: int) -> None:
-        """Adds those of some pairs, `before` of which came so many others."""
+        """Adds the counts of a chunk, which `before` pairs precede."""
         self.empty += encoded.empty
         self.too_long += len(encoded.too_long)
         if encoded.too_long and self.first_too_long is None:
@@ -289,15 +293,18 @@ def _chunks(stream: Iterator[tuple[str, str]]) -> Iterator[list[tuple[str, str]]
 
 
 def _ready(
-    tokenizers: Encoders | Tokenizers, dtypes: dict[str, np.dtype[Any]], rules: _Rules
+    tokenizers: LineEncoderPair | TokenizerPair, dtypes: dict[str, np.dtype[Any]], rules: _Rules
 ) -> Callable[[list[tuple[str, str]]], _Encoded]:
     return partial(_encode, tokenizers=tokenizers, dtypes=dtypes, rules=rules)
 
 
 def _encode(
-    chunk: list[tuple[str, str]], tokenizers: Encoders | Tokenizers, dtypes: dict[str, np.dtype[Any]], rules: _Rules
+    chunk: list[tuple[str, str]],
+    tokenizers: LineEncoderPair | TokenizerPair,
+    dtypes: dict[str, np.dtype[Any]],
+    rules: _Rules,
 ) -> _Encoded:
-    """Returns the ids of the usable pairs of a chunk, and which are not."""
+    """Returns the ids of the usable pairs of a chunk, and the indices of the others."""
     targets = tokenizers.target.encode_lines([t for _, t in chunk])
     sources = targets if rules.alone else tokenizers.source.encode_lines([s for s, _ in chunk])
     empty, too_long, left_out, kept = 0, [], [], []
@@ -325,28 +332,28 @@ def _encode(
     return _Encoded(content, lengths, empty, too_long, left_out)
 
 
-def _added(counts: npt.NDArray[np.int64], more: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+def _add_counts(counts: npt.NDArray[np.int64], more: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
     longer, shorter = (counts, more) if len(counts) >= len(more) else (more, counts)
     found = longer.copy()
     found[: len(shorter)] += shorter
     return found
 
 
-def _mapped(stem: Path, dtype: str) -> Sentences:
-    """Maps one side's files. Raises ValueError where their ids are not of `dtype`, or that is no type of ids."""
+def _map_side(stem: Path, dtype: str) -> Sentences:
+    """Maps one side's files. Raises ValueError if their ids are not of `dtype`, or `dtype` is not a type of ids."""
     if dtype not in TYPES:
         raise ValueError(f"ids are of type {' or '.join(TYPES)}, not {dtype!r}")
     text, texts = stem.with_suffix(".text"), None
     if text.is_file():
-        texts = Texts(_array(text, "uint8"), _array(stem.with_suffix(".bounds"), "int64"))
+        texts = PackedTexts(_array(text, "uint8"), _array(stem.with_suffix(".bounds"), "int64"))
     ids, offsets = _array(stem.with_suffix(".ids"), dtype), _array(stem.with_suffix(".offsets"), "int64")
     if len(ids) != offsets[-1]:
-        raise ValueError(f"{len(ids)} ids of type {dtype}, where the sentences have {offsets[-1]}")
+        raise ValueError(f"{len(ids)} ids of type {dtype}, but the sentences have {offsets[-1]}")
     return Sentences(ids, offsets, texts)
 
 
 def _array(path: Path, dtype: str) -> npt.NDArray[Any]:
-    """Returns the file's contents, read when they are used."""
+    """Returns the memory-mapped content of the file."""
     if not path.stat().st_size:  # cannot be mapped
         return np.zeros(0, np.dtype(dtype))
     return np.asarray(np.memmap(path, dtype=np.dtype(dtype), mode="r"))  # slicing a memmap itself is slow

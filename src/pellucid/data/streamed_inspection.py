@@ -1,10 +1,11 @@
-"""The inspection of texts of any size: by several processes, in a memory that does not grow with them.
+"""Inspects a corpus of any size from the first line to the last, in constant memory.
 
-What `health.inspect` holds in arrays lies in files here, 25 bytes a pair while it is made and 3 when it is done:
+The results per pair are in files, 25 bytes per pair during the inspection: in the folder of a cached inspection, which
+uses several processes, else in a temporary folder. A cached inspection consists of:
 
-    usable     for each pair, whether it can be trained on
-    held_out   whether it is validated on instead, where no validation text is given
-    trained    whether it is trained on: usable, and without a source that is held out
+    usable     for each pair, whether it can be used for training
+    held_out   whether it is a validation pair instead, if no validation text is given
+    trained    whether it is a training pair: usable, and without a source that is held out
     valid.jsonl  the pairs held out
     index.json   the pairs in each text, the findings, the SHA-256 of the files above
 """
@@ -17,7 +18,6 @@ from array import array
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import partial
-from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -25,121 +25,138 @@ import numpy as np
 import numpy.typing as npt
 
 from pellucid.config import DataConfig
-from pellucid.data.alignment import BLOCK, MOST_BLOCKS, Break, find_break
-from pellucid.data.characters import Spellings
-from pellucid.data.faults import Fault, Finding
-from pellucid.data.health import Inspection, Pass
+from pellucid.data.characters import UnicodeVariants
+from pellucid.data.dataset_cache import make_text_modified_error
+from pellucid.data.inspection import Findings, Inspection, InspectionPass, PairCallback
+from pellucid.data.issues import Issue, IssueKind
 from pellucid.data.journal import RECORD, Journal
-from pellucid.data.judging import HeldOut, Judge
+from pellucid.data.line_mismatch import BLOCK, MOST_BLOCKS, LineMismatch, find_line_mismatch
+from pellucid.data.pair_checks import HeldOut, PairChecker
 from pellucid.data.parallel import END, ParallelText, Side
-from pellucid.data.prepared import Stamp, changed_meanwhile, is_whole, note_stamps, stamp_of
-from pellucid.data.side_by_side import Told, worked_on
-from pellucid.files.reading import sha256_of
-from pellucid.files.writing import flush, write_json
+from pellucid.data.process_map import ProgressReporter, map_in_processes
+from pellucid.data.repairs import Repairs
+from pellucid.files.budget import MOST_TOGETHER_BYTES
+from pellucid.files.reading import hash_file
+from pellucid.files.records import Stamp, is_whole, note_stamps, read_file_stamp
+from pellucid.files.writing import fsync, replace_folder, workspace, write_json
 
-FORMAT = "pellucid-inspection/1"
-CHUNK = 20_000
-"""Pairs that a process looks at together."""
+FORMAT = "pellucid-inspection/2"  # version 1 compared pairs without normalization
+CHUNK, CHUNK_CHARACTERS = 20_000, MOST_TOGETHER_BYTES // 4
+"""Pairs per chunk at most, and characters per chunk at most; a chunk ends at the first of the two limits."""
 BLOCK_OF_FILES = 1 << 19
-"""Pairs whose hashes, or the lines whose lengths, are in memory together."""
+"""Pairs whose hashes, or lines whose lengths, are in memory at once."""
 MOST_BUCKETS = 1024
 GATHERED = {"usable": 1, "hashes": 8, "sources": 8, "src_lengths": 4, "tgt_lengths": 4}
-"""The bytes of a pair, or of a line, in each of the files that the first pass writes."""
+"""Bytes per pair, or per line, in each of the files that the first pass writes."""
 MASKS = ("usable", "held_out", "trained")
 INDEX, VALID = "index.json", "valid.jsonl"
 
 
-@dataclass(frozen=True)
-class Inspected:
-    """An inspection in files, and what is held out of the training by it."""
-
-    inspection: Inspection
-    trained: npt.NDArray[np.bool_]
-    held_out: npt.NDArray[np.bool_]
-    valid: list[tuple[str, str]]
-    """The pairs held out."""
+Choose = Callable[[Inspection, int], npt.NDArray[np.int64]]
+"""Called with an inspection and its number of usable pairs; returns the indices, among these, of the pairs to hold out.
+Raises DataError for a corpus that cannot be used for training."""
+_Noted = tuple[IssueKind, str, int, str, str]
 
 
 @dataclass
-class _Stretch:
-    """Some pairs of a text as they were read, and what reading has mended in them."""
+class _Chunk:
+    """Consecutive pairs of a text as they were read, and the repairs made by reading."""
 
     text: int
     first: int
     """The line of the first pair, counted from 1."""
     pairs: list[tuple[Side, Side]]
-    noted: list[tuple[Fault, str, int, str]]
+    undecoded: dict[int, list[tuple[str, str]]]
+    """The files and details of bytes that are not UTF-8, by the index of the pair in the chunk."""
+    noted: list[_Noted]
     ends: bool
-    """True where the text ends with it."""
+    """True if the text ends with this chunk."""
 
 
 @dataclass(frozen=True)
 class _Seen:
-    """The bytes to append to each file for a stretch, and the faults found in it."""
+    """The bytes to append to each file for a chunk, and the issues found in it."""
 
     content: Mapping[str, bytes]
-    found: tuple[Finding, ...]
-    leaked: Mapping[Fault, frozenset[int]]
-    spellings: Spellings
+    findings: Findings
 
 
-def inspect_into(
+def inspect_corpus(
+    texts: Sequence[ParallelText],
+    data: DataConfig,
+    held_out: HeldOut,
+    judge: PairChecker | None = None,
+    told: PairCallback | None = None,
+    repairs: Repairs | None = None,
+    choose: Choose | None = None,
+) -> Inspection:
+    """Reads the texts and checks for all issues in `issues.TITLES`; without `judge`, for the issues that training uses.
+
+    Args:
+        judge: checks each pair; with `usual`, it also reports duplicates. If None, the checks of training are used.
+        told: is called with each pair in order.
+        repairs: are applied before a pair is checked.
+        choose: chooses the pairs to hold out; if None, no pairs are held out.
+
+    Raises DataError for unreadable texts: a missing or damaged file, a line that is malformed or, depending on
+    `data.on_bad_utf8`, not UTF-8; also raises the errors of `choose`.
+    """
+    judge = judge or PairChecker(data, held_out)
+    with workspace() as place:
+        folder = place / "inspection"
+        with Journal(folder, FORMAT, tuple(GATHERED)) as journal:
+            findings, lines = _gather(
+                journal, texts, data, partial(InspectionPass, data, judge, told, repairs), workers=1
+            )
+        find_repeated = judge.usual is None  # otherwise the pass has found them
+        found = _finish(folder, texts, data, held_out, findings, lines, choose, find_repeated)
+        used, kept_out, trained = map(np.array, (found.used, found.held_out, found.trained))  # the files will be gone
+    return replace(found, used=used, held_out=kept_out, trained=trained)
+
+
+def inspect_to_folder(
     folder: Path,
     texts: Sequence[ParallelText],
     data: DataConfig,
     held_out: HeldOut,
-    choose: Callable[[Inspection, int], npt.NDArray[np.int64]] | None,
+    choose: Choose,
     workers: int | None = None,
-    say: Callable[[str], object] = str,
+    log_line: Callable[[str], object] = str,
 ) -> None:
-    """Inspects texts into a folder, which is there only when all of it is; what was interrupted is gone on with.
-
-    The findings and the pairs used are those of `health.inspect`.
+    """Inspects texts into a folder, which exists only when it is complete; an interrupted inspection is resumed.
 
     Args:
-        choose: returns the numbers, among so many usable pairs, of those to hold out; None: none.
-        workers: processes beside this one; None: one a core.
-        say: is told how far it is.
+        choose: chooses the pairs to hold out.
+        workers: number of worker processes; None: one per core.
+        log_line: is called with progress messages.
 
-    Raises DataError for what cannot be read at all or cannot be trained on, and for a text that changes meanwhile.
+    Raises DataError for texts that cannot be read or used for training, and for a text that changes in the meantime.
     """
     stamps = _stamps(texts)
     partial_folder = folder.with_name(f"{folder.name}.partial")
-    pass_ = Pass(data, held_out, Judge(data, held_out))
     with Journal(partial_folder, FORMAT, tuple(GATHERED)) as journal:
-        state = journal.state or {"text": 0, "line": 0, "lines": [[0, 0, 0] for _ in texts]}
-        pass_.found = {found["fault"]: Finding(**found) for found in state.get("found", ())}
-        pass_.leaked = {fault: set(numbers) for fault, numbers in state.get("leaked", {}).items()}
-        pass_.spellings = Spellings.from_json(data.normalize, state.get("spellings", {}))
-        told = Told(say, "inspection", sum(pairs for _, _, pairs in state["lines"]))
-        stretches = _read(texts, data, state["text"], state["line"])
-        for stretch, seen in worked_on(stretches, partial(_ready, tuple(texts), data, held_out), workers):
-            _take_in(stretch, seen, pass_, journal, state)
-            journal.state = state | {
-                "found": [asdict(finding) for finding in pass_.found.values()],
-                "leaked": {fault: sorted(numbers) for fault, numbers in pass_.leaked.items()},
-                "spellings": pass_.spellings.to_json(),
-            }
-            journal.commit()
-            told.hear(sum(pairs for _, _, pairs in state["lines"]))
+        findings, lines = _gather(journal, texts, data, partial(_make_pass, data, held_out), workers, log_line)
         journal.commit(at_once=True)
         _check_unchanged(texts, stamps)
     try:
-        _finish(partial_folder, texts, data, pass_, state["lines"], choose)
+        _write_index(partial_folder, _finish(partial_folder, texts, data, held_out, findings, lines, choose))
     except Exception as error:
-        if not isinstance(error, OSError):  # the texts are at fault: they will be others next time
+        if not isinstance(error, OSError):  # caused by the texts, which will have changed next time
             shutil.rmtree(partial_folder, ignore_errors=True)
         raise
     _check_unchanged(texts, stamps)
-    shutil.rmtree(folder, ignore_errors=True)
-    os.replace(partial_folder, folder)
-    flush(folder.parent)
+    replace_folder(partial_folder, folder)
 
 
-def open_inspected(folder: Path, texts: Sequence[ParallelText]) -> Inspected | None:
-    """Opens what `inspect_into` has made of these texts, wherever they lie now; None where it is not there or damaged.
+def _make_pass(data: DataConfig, held_out: HeldOut) -> InspectionPass:
+    return InspectionPass(data, PairChecker(data, held_out))
 
-    The masks are mapped, not read.
+
+def open_inspection(folder: Path, texts: Sequence[ParallelText]) -> Inspection | None:
+    """Opens the inspection of these texts that `inspect_to_folder` has written, even if the texts were moved. Returns
+    None if it is missing or damaged.
+
+    The masks are memory-mapped.
     """
     try:
         index = json.loads((folder / INDEX).read_text(encoding="utf-8"))
@@ -147,144 +164,190 @@ def open_inspected(folder: Path, texts: Sequence[ParallelText]) -> Inspected | N
             return None
         now = {then: path for before, text in zip(index["texts"], texts, strict=True)
                for then, path in zip(before, (text.src, text.tgt), strict=True) if then}  # fmt: skip
-        findings, spellings = ([_moved(Finding(**f), now) for f in index[kind]] for kind in ("findings", "spellings"))
+        findings, spellings = (
+            tuple(_update_names(Issue(**finding), now) for finding in index[kind]) for kind in ("findings", "spellings")
+        )
         with (folder / VALID).open(encoding="utf-8", newline="\n") as file:
-            valid = [(source, target) for source, target in map(json.loads, file)]
-        usable, held_out, trained = (_mapped(folder / name) for name in MASKS)
+            valid = tuple((source, target) for source, target in map(json.loads, file))
+        used, held_out, trained = (_map_file(folder / name) for name in MASKS)
+        return Inspection(tuple(texts), tuple(index["pairs"]), used, findings, spellings, held_out, trained, valid)
     except (OSError, ValueError, KeyError, TypeError, AttributeError):
         return None
-    none = np.zeros(0, np.int64)
-    inspection = Inspection(tuple(texts), tuple(index["pairs"]), usable, none, none, tuple(findings), tuple(spellings))
-    return Inspected(inspection, trained, held_out, valid)
 
 
-def _read(texts: Sequence[ParallelText], data: DataConfig, first: int, skip: int) -> Iterator[_Stretch]:
-    """Yields the texts in stretches, from some pair of some text on."""
+def _gather(
+    journal: Journal,
+    texts: Sequence[ParallelText],
+    data: DataConfig,
+    make_pass: Callable[[], InspectionPass],
+    workers: int | None,
+    log_line: Callable[[str], object] = str,
+) -> tuple[Findings, list[list[int]]]:
+    """Appends the results for each pair to the journal's files. Returns the findings, and the numbers of source lines,
+    target lines and pairs in each text.
+    """
+    state = journal.state or {"text": 0, "line": 0, "lines": [[0, 0, 0] for _ in texts]}
+    findings = Findings(data)
+    findings.found = {found["fault"]: Issue(**found) for found in state.get("found", ())}
+    findings.leaked = {fault: set(numbers) for fault, numbers in state.get("leaked", {}).items()}
+    findings.spellings = UnicodeVariants.from_json(data.normalize, state.get("spellings", {}))
+    told = ProgressReporter(log_line, "inspection", sum(pairs for _, _, pairs in state["lines"]))
+    chunks = _read(texts, data, state["text"], state["line"])
+    for chunk, seen in map_in_processes(chunks, partial(_ready, tuple(texts), make_pass), workers):
+        _take_in(chunk, seen, findings, journal, state)
+        journal.state = state | {
+            "found": [asdict(finding) for finding in findings.found.values()],
+            "leaked": {fault: sorted(numbers) for fault, numbers in findings.leaked.items()},
+            "spellings": findings.spellings.to_json(),
+        }
+        journal.commit()
+        told.hear(sum(pairs for _, _, pairs in state["lines"]))
+    return findings, state["lines"]
+
+
+def _read(texts: Sequence[ParallelText], data: DataConfig, first: int, skip: int) -> Iterator[_Chunk]:
+    """Yields the texts in chunks, starting at pair `skip` of text `first`."""
     for number in range(first, len(texts)):
-        noted: list[tuple[Fault, str, int, str]] = []
+        noted: list[_Noted] = []
         pairs = texts[number].pairs(data.on_bad_utf8, partial(_note, noted), skip)
         line, ends = skip + 1, False
         while not ends:
-            part = list(islice(pairs, CHUNK))
-            ends = len(part) < CHUNK
-            yield _Stretch(number, line, part, noted.copy(), ends)
+            part, undecoded, ends = _take(pairs, noted)
+            yield _Chunk(number, line, part, undecoded, noted.copy(), ends)
             noted.clear()
             line += len(part)
         skip = 0
 
 
-def _note(noted: list[tuple[Fault, str, int, str]], fault: Fault, path: str, line: int, detail: str) -> None:
-    noted.append((fault, path, line, detail))
+def _take(
+    pairs: Iterator[tuple[Side, Side]], noted: Sequence[_Noted]
+) -> tuple[list[tuple[Side, Side]], dict[int, list[tuple[str, str]]], bool]:
+    """Returns the next pairs, the repairs made by reading, and whether the text ends with them."""
+    part: list[tuple[Side, Side]] = []
+    undecoded, characters, before = {}, 0, 0
+    for pair in pairs:
+        if found := [(path, detail) for fault, path, _, detail, _ in noted[before:] if fault == "utf8"]:
+            undecoded[len(part)] = found
+        part.append(pair)
+        before, characters = len(noted), characters + len(pair[0] or "") + len(pair[1] or "")
+        if len(part) == CHUNK or characters >= CHUNK_CHARACTERS:
+            return part, undecoded, False
+    return part, undecoded, True
 
 
-def _ready(texts: Sequence[ParallelText], data: DataConfig, held_out: HeldOut) -> Callable[[_Stretch], _Seen]:
-    pass_ = Pass(data, held_out, Judge(data, held_out))
-    return lambda stretch: _look_at(stretch, texts[stretch.text], pass_)
+def _note(noted: list[_Noted], fault: IssueKind, path: str, line: int, detail: str, of: str = "lines") -> None:
+    noted.append((fault, path, line, detail, of))
 
 
-def _look_at(stretch: _Stretch, text: ParallelText, pass_: Pass) -> _Seen:
-    """Looks at some pairs, each by itself."""
-    pass_.found, pass_.leaked, pass_.spellings = {}, {}, Spellings(pass_.data.normalize)
-    mended: dict[int, list[tuple[str, int, str]]] = {}
-    for fault, path, line, detail in stretch.noted:
-        if fault == "utf8":
-            mended.setdefault(line, []).append((path, line, detail))
+def _ready(texts: Sequence[ParallelText], make_pass: Callable[[], InspectionPass]) -> Callable[[_Chunk], _Seen]:
+    pass_ = make_pass()
+    return lambda chunk: _look_at(chunk, texts[chunk.text], pass_)
+
+
+def _look_at(chunk: _Chunk, text: ParallelText, pass_: InspectionPass) -> _Seen:
+    """Inspects the pairs of a chunk."""
+    pass_.findings = Findings(pass_.data)
     lengths, usable, hashes, sources = (array("I"), array("I")), bytearray(), [], []
-    for line, (source, target) in enumerate(stretch.pairs, start=stretch.first):
+    for place, (source, target) in enumerate(chunk.pairs):
         if source != END:
             lengths[0].append(len(source or ""))
         if target != END:
             lengths[1].append(len(target or ""))
         if source != END and target != END:
-            pass_.mended = mended.get(line, [])
-            usable.append(pass_.use(text, line, source, target))
-            hashes.append(hash_of(source, target))
-            sources.append(hash_of(source))
+            pass_.undecoded = chunk.undecoded.get(place, ())
+            usable.append(pass_.use(text, chunk.first + place, source, target))
+            if not pass_.usual:
+                hashes.append(hash_sides(*pass_.spelled))
+                sources.append(hash_sides(pass_.spelled[0]))
     content = {
         "usable": bytes(usable), "hashes": b"".join(hashes), "sources": b"".join(sources),
         "src_lengths": lengths[0].tobytes(), "tgt_lengths": lengths[1].tobytes(),
     }  # fmt: skip
-    leaked = {fault: frozenset(numbers) for fault, numbers in pass_.leaked.items()}
-    return _Seen(content, tuple(pass_.found.values()), leaked, pass_.spellings)
+    return _Seen(content, pass_.findings)
 
 
-def hash_of(*sides: Side) -> bytes:
-    """Returns 8 bytes of the BLAKE2 hash of one or two sides: the same in each process and on each machine."""
+def hash_sides(*sides: Side) -> bytes:
+    """Returns 8 bytes of the BLAKE2 hash of one or two sides, identical across processes and machines."""
     text = "\n".join("\0" if side is None else side for side in sides)
     return hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=8).digest()
 
 
-def _take_in(stretch: _Stretch, seen: _Seen, pass_: Pass, journal: Journal, state: dict[str, Any]) -> None:
-    """Adds a stretch to what came before it."""
+def _take_in(chunk: _Chunk, seen: _Seen, findings: Findings, journal: Journal, state: dict[str, Any]) -> None:
+    """Adds the results of a chunk to the results so far."""
     for name, content in seen.content.items():
         journal.append(name, content)
-    for fault, path, line, detail in stretch.noted:
-        pass_.note(fault, path, line, detail)
-    for finding in seen.found:
-        pass_.add(finding)
-    for fault, numbers in seen.leaked.items():
-        pass_.leaked.setdefault(fault, set()).update(numbers)
-    pass_.spellings.merge(seen.spellings)
-    counts = state["lines"][stretch.text]
+    for fault, path, line, detail, of in chunk.noted:
+        findings.note(fault, path, line, detail, of)
+    findings.merge(seen.findings)
+    counts = state["lines"][chunk.text]
     for place, name in enumerate(("src_lengths", "tgt_lengths", "usable")):
         counts[place] += len(seen.content[name]) // GATHERED[name]
-    state["text"] = stretch.text + stretch.ends
-    state["line"] = 0 if stretch.ends else stretch.first + len(stretch.pairs) - 1
+    state["text"] = chunk.text + chunk.ends
+    state["line"] = 0 if chunk.ends else chunk.first + len(chunk.pairs) - 1
 
 
 def _finish(
     folder: Path,
     texts: Sequence[ParallelText],
     data: DataConfig,
-    pass_: Pass,
+    held_out: HeldOut,
+    findings: Findings,
     lines: Sequence[Sequence[int]],
-    choose: Callable[[Inspection, int], npt.NDArray[np.int64]] | None,
-) -> None:
-    """Compares the lines of all texts, and writes what is found, which pairs are trained on and which held out."""
+    choose: Choose | None,
+    find_repeated: bool = True,
+) -> Inspection:
+    """Finds misaligned lines and duplicates in all texts, and chooses the pairs to hold out."""
     starts = [0, 0]
     for text, (sources, targets, _) in zip(texts, lines, strict=True):
         if text.tgt:
-            pass_.compare(text, sources, targets, _find_break(folder, starts, (sources, targets)))
+            findings.record_lines(text, sources, targets, _find_break(folder, starts, (sources, targets)))
         starts = [starts[0] + sources, starts[1] + targets]
     counts = tuple(pairs for _, _, pairs in lines)
-    total, none = sum(counts), np.zeros(0, np.int64)
-    seen = Inspection(tuple(texts), counts, _mapped(folder / "usable"), none, none, ())
-    repeated = _find_repeated(folder, total)
-    shutil.copyfile(folder / "usable", folder / "kept")  # whoever is killed here begins with the first one again
-    if repeated.count:
-        pass_.record(seen.of_repeated(repeated.count, repeated.first, repeated.earlier))
-        if data.on_duplicate == "skip":
-            _leave_out(folder / "kept", repeated.files)
-    for path in repeated.files:
-        path.unlink()
-    inspection = replace(seen, used=_mapped(folder / "kept"), findings=pass_.findings())
-    inspection.check()
-    chosen = np.zeros(0, np.int64) if choose is None else choose(inspection, _count(inspection.used))
-    _hold_out(folder, inspection, chosen)
+    none = np.zeros(sum(counts), np.bool_)
+    found = Inspection(tuple(texts), counts, none, (), findings.spellings.findings(), none, none, ())
+    shutil.copyfile(folder / "usable", folder / "kept")  # a run killed from here on starts again from `usable`
+    if find_repeated:
+        repeated = _find_repeated(folder, len(none))
+        if repeated.count:
+            findings.record_repeated(repeated.count, found.place(repeated.first), found.place(repeated.earlier))
+            if data.on_duplicate == "skip":
+                _leave_out(folder / "kept", repeated.files)
+        for path in repeated.files:
+            path.unlink()
+    used = _map_file(folder / "kept")
+    found = replace(found, used=used, trained=used, findings=findings.list_in_order(held_out))
+    if choose is None:
+        return found
+    chosen = choose(found, _count(used))
+    _hold_out(folder, used, chosen)
+    found = replace(found, held_out=_map_file(folder / "held_out"), trained=_map_file(folder / "trained"))
+    return replace(found, valid=tuple(found.pairs(found.held_out, data.on_bad_utf8))) if len(chosen) else found
+
+
+def _write_index(folder: Path, found: Inspection) -> None:
+    """Writes the index and removes the files that are no longer needed."""
     with (folder / VALID).open("w", encoding="utf-8", newline="\n") as file:
-        if len(chosen):
-            for pair in inspection.pairs(_mapped(folder / "held_out"), data.on_bad_utf8):
-                file.write(json.dumps(pair, ensure_ascii=False) + "\n")
-    (folder / RECORD).unlink(missing_ok=True)  # from here on nothing can be gone on with, but begun again
+        file.writelines(json.dumps(pair, ensure_ascii=False) + "\n" for pair in found.valid)
+    (folder / RECORD).unlink(missing_ok=True)  # from here on it cannot be resumed, only restarted
     for name in set(GATHERED) - set(MASKS):
         (folder / name).unlink()
     os.replace(folder / "kept", folder / "usable")
     for name in (*MASKS, VALID):
-        flush(folder / name)
+        fsync(folder / name)
     index: dict[str, Any] = {
         "format": FORMAT,
-        "texts": [[text.src, text.tgt] for text in texts],
-        "pairs": counts,
-        "findings": [finding.to_json() for finding in inspection.findings],
-        "spellings": [finding.to_json() for finding in pass_.spellings.findings()],
-        "sha256": {name: sha256_of(folder / name) for name in (*MASKS, VALID)},
+        "texts": [[text.src, text.tgt] for text in found.texts],
+        "pairs": found.counts,
+        "findings": [finding.to_json() for finding in found.findings],
+        "spellings": [finding.to_json() for finding in found.spellings],
+        "sha256": {name: hash_file(folder / name) for name in (*MASKS, VALID)},
     }
     note_stamps(folder, index["sha256"], folder / "stamps.json")
     write_json(folder / INDEX, index)
 
 
-def _find_break(folder: Path, starts: Sequence[int], lines: tuple[int, int]) -> Break | None:
-    """Returns the first place where the lengths of the lines fit at another offset; looks at a stretch at a time."""
+def _find_break(folder: Path, starts: Sequence[int], lines: tuple[int, int]) -> LineMismatch | None:
+    """Returns the first place from which the line lengths match at another offset; reads one chunk at a time."""
     most, difference = max(lines), lines[1] - lines[0]
     block = max(BLOCK, -(-min(lines) // MOST_BLOCKS))
     for first in range(0, most, 2 * BLOCK_OF_FILES):
@@ -293,7 +356,7 @@ def _find_break(folder: Path, starts: Sequence[int], lines: tuple[int, int]) -> 
             size = max(0, min(2 * BLOCK_OF_FILES, count - first))
             sides.append(np.fromfile(folder / name, np.uint32, size, offset=4 * (start + first)))
         whole = most <= 2 * BLOCK_OF_FILES
-        found = find_break(sides[0], sides[1], None if whole else difference, BLOCK if whole else block)
+        found = find_line_mismatch(sides[0], sides[1], None if whole else difference, BLOCK if whole else block)
         if found is not None:
             until = None if found.until is None else found.until + first
             return replace(
@@ -305,7 +368,7 @@ def _find_break(folder: Path, starts: Sequence[int], lines: tuple[int, int]) -> 
 
 @dataclass(frozen=True)
 class _Repeated:
-    """The usable pairs that occurred before: how many, the first of them, the one that it repeats, all in files."""
+    """The duplicates among the usable pairs: their count, the first one, its earlier equal, and files with all."""
 
     count: int
     first: int
@@ -314,7 +377,7 @@ class _Repeated:
 
 
 def _find_repeated(folder: Path, total: int) -> _Repeated:
-    """Finds usable pairs whose hash occurred before: equal hashes meet in one of many small files."""
+    """Finds usable pairs whose hash occurred before: equal hashes are in the same bucket file."""
     buckets = min(MOST_BUCKETS, max(1, -(-total // BLOCK_OF_FILES)))
     record = np.dtype([("hash", np.uint64), ("number", np.int64)])
     for bucket in range(buckets):
@@ -349,16 +412,16 @@ def _find_repeated(folder: Path, total: int) -> _Repeated:
 
 
 def _leave_out(mask: Path, files: Sequence[Path]) -> None:
-    """Marks the pairs whose numbers stand in the files as not usable."""
+    """Marks the pairs whose numbers are listed in the files as not usable."""
     usable = np.memmap(mask, np.bool_, "r+")
     for file in files:
         usable[np.fromfile(file, np.int64)] = False
     usable.flush()
 
 
-def _hold_out(folder: Path, inspection: Inspection, chosen: npt.NDArray[np.int64]) -> None:
-    """Writes which pairs are held out, and which are trained on: those without a source that is held out."""
-    usable, total = inspection.used, len(inspection.used)
+def _hold_out(folder: Path, usable: npt.NDArray[np.bool_], chosen: npt.NDArray[np.int64]) -> None:
+    """Writes the masks of the held-out pairs and of the training pairs, which have no source that is held out."""
+    total = len(usable)
     numbers = np.sort(_nth(usable, np.sort(chosen)))
     sources = np.array([_hash_at(folder, number) for number in numbers.tolist()], np.uint64)
     with (folder / "held_out").open("wb") as held_out, (folder / "trained").open("wb") as trained:
@@ -372,7 +435,7 @@ def _hold_out(folder: Path, inspection: Inspection, chosen: npt.NDArray[np.int64
 
 
 def _nth(mask: npt.NDArray[np.bool_], wanted: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
-    """Returns the places of the n-th true ones, `wanted` being sorted."""
+    """Returns the indices of the n-th true elements for each n in `wanted`, which is sorted."""
     found, before = [], 0
     for start in range(0, len(mask), BLOCK_OF_FILES):
         places = np.flatnonzero(mask[start : start + BLOCK_OF_FILES])
@@ -392,25 +455,25 @@ def _count(mask: npt.NDArray[np.bool_]) -> int:
     )
 
 
-def _mapped(path: Path) -> npt.NDArray[np.bool_]:
-    if not path.stat().st_size:  # cannot be mapped
+def _map_file(path: Path) -> npt.NDArray[np.bool_]:
+    if not path.stat().st_size:  # an empty file cannot be mapped
         return np.zeros(0, np.bool_)
     return np.asarray(np.memmap(path, np.bool_, "r"))
 
 
 def _stamps(texts: Sequence[ParallelText]) -> dict[str, Stamp]:
-    return {path: stamp_of(Path(path)) for text in texts for path in (text.src, text.tgt) if path}
+    return {path: read_file_stamp(Path(path)) for text in texts for path in (text.src, text.tgt) if path}
 
 
 def _check_unchanged(texts: Sequence[ParallelText], stamps: Mapping[str, Stamp]) -> None:
-    """Raises DataError for a text that is not the file of before any more."""
+    """Raises DataError if a text has been modified."""
     for path, stamp in _stamps(texts).items():
         if stamp != stamps[path]:
-            raise changed_meanwhile(path)
+            raise make_text_modified_error(path)
 
 
-def _moved(finding: Finding, now: Mapping[str, str]) -> Finding:
-    """Returns a finding with the names that the texts have now."""
+def _update_names(finding: Issue, now: Mapping[str, str]) -> Issue:
+    """Returns a finding with the current names of the texts."""
     path, detail, of = finding.path, finding.detail, finding.of
     for then, name in now.items():
         detail, of = (text.replace(f"`{then}`", f"`{name}`") for text in (detail, of))

@@ -1,16 +1,16 @@
-"""Files of terms: a source term, a tab and its translation in each line."""
+"""Glossary files: a source term, a tab and its translation per line."""
 
 from pathlib import Path
 
-from pellucid.data.lines import origin, read_lines
-from pellucid.errors import DataError, shown
+from pellucid.data.lines import format_display_name, read_lines
+from pellucid.errors import DataError, format_value
 from pellucid.text.glossary import has_words
 
 
 def read_terms(path: str | Path) -> list[tuple[str, str]]:
-    """Reads the pairs of a file of terms, plain or gzip; empty lines are passed over.
+    """Reads the term pairs of a glossary file, plain or gzip; empty lines are skipped.
 
-    Raises DataError for a line that is no pair, a file without any, and what `read_lines` says of files.
+    Raises DataError for a line that is not a pair, a file without pairs, and the errors of `read_lines`.
     """
     pairs = []
     for number, line in enumerate(read_lines(path), start=1):
@@ -20,15 +20,18 @@ def read_terms(path: str | Path) -> list[tuple[str, str]]:
         if len(sides) != 2 or not all(sides):
             count = "1 field" if len(sides) == 1 else f"{len(sides)} fields"
             raise DataError(
-                f"{origin(path)}, line {number:,}: {shown(line)} has {count}"
+                f"{format_display_name(path)}, line {number:,}: {format_value(line)} has {count}"
                 f"{'' if all(sides) else ', one of them empty'}",
                 "write a source term, a tab and its translation",
             )
         if hidden := next((side for side in sides if not has_words(side)), None):
             raise DataError(
-                f"{origin(path)}, line {number:,}: {shown(hidden)} has nothing that can be read", "write a word"
+                f"{format_display_name(path)}, line {number:,}: {format_value(hidden)} has no visible character",
+                "write a word",
             )
         pairs.append((sides[0], sides[1]))
     if not pairs:
-        raise DataError(f"{origin(path)} holds no terms", "write a source term, a tab and its translation in each line")
+        raise DataError(
+            f"{format_display_name(path)} holds no terms", "write a source term, a tab and its translation in each line"
+        )
     return pairs

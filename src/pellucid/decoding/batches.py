@@ -1,20 +1,20 @@
-"""Sequences of different lengths in batches: which go together, and as one tensor."""
+"""Batches of sequences of different lengths: groups them, and pads them into one tensor."""
 
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:  # another engine has batches, too, and neither tensors nor arrays
+if TYPE_CHECKING:  # CTranslate2 uses this module without PyTorch
     from torch import Tensor
 
 Shape = tuple[int, ...]
-"""The lengths of what a text brings, less one token each: its source, and its target where it is given."""
+"""The lengths of a text's source and, if given, its target, each minus one token."""
 
 
 def batches_by_length(shapes: Sequence[Shape], budget: int, padded: bool) -> Iterator[list[int]]:
-    """Yields the places of texts that go together, at most `budget` tokens with their padding, the longest first.
+    """Yields the indices of each batch: at most `budget` tokens with padding, the longest texts first.
 
-    Memory is used to the full at once then, so what fits first fits to the end. A model that takes every id for a word
-    cannot be given padding: without `padded`, batches hold one shape each.
+    The first batch then needs the most memory, so if it fits, all fit. A model without a padding id cannot read
+    padding: without `padded`, each batch holds texts of one shape.
     """
     batch: list[int] = []
     for place in sorted(range(len(shapes)), key=lambda i: (-max(shapes[i]), shapes[i], i)):
@@ -29,7 +29,7 @@ def batches_by_length(shapes: Sequence[Shape], budget: int, padded: bool) -> Ite
 
 
 def pad(rows: Sequence[Sequence[int]], pad_id: int) -> "Tensor":
-    """Returns rows of ids as one tensor (B, L) of int64, filled up on the right."""
+    """Returns rows of ids as one tensor (B, L) of int64, padded on the right."""
     import numpy as np
     import torch
 

@@ -1,11 +1,11 @@
-"""Several models as one: at each step the mean of their log-probabilities, each with a cache and a source of its own.
+"""Ensembles: at each step the mean of the models' log-probabilities; each model has its own cache and source ids.
 
     log p(token) = (log p_1(token) + ... + log p_n(token)) / n
 
-It is not normalized again, so the score of an output is the mean of the scores that the models give it.
+The mean is not renormalized, so the score of an output is the mean of its scores by the models.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -14,14 +14,15 @@ from torch import Tensor, nn
 
 from pellucid.config import DecodeConfig, ModelConfig
 from pellucid.decoding.batches import pad
-from pellucid.decoding.ids import check_ids, whole_source
+from pellucid.decoding.fast_step import make_step
+from pellucid.decoding.ids import add_special_ids, check_decoding_ids
 
 if TYPE_CHECKING:
     from pellucid.model.transformer import Transformer
 
 
-class Readings(list[int]):
-    """A source by the ids of the first model of an ensemble, which also says by which ids the others read it."""
+class EnsembleSource(list[int]):
+    """A source as ids of an ensemble's first model, with the ids of the other models."""
 
     def __init__(self, ids: Sequence[int], others: Sequence[list[int]]) -> None:
         super().__init__(ids)
@@ -29,15 +30,15 @@ class Readings(list[int]):
 
     @property
     def each(self) -> list[list[int]]:
-        """The ids by which each of the models reads it."""
+        """The ids of the source for each model."""
         return [list(self), *self.others]
 
 
 class Ensemble:
-    """Encoder-decoders that write by the same ids, as a search takes them: sources are `Readings`."""
+    """Encoder-decoders with the same target ids, in the form that a search requires: sources are `EnsembleSource`."""
 
     def __init__(self, models: Sequence["Transformer"], decodes: Sequence[DecodeConfig]) -> None:
-        """Takes the models, and of each the settings that say what stands around its sources."""
+        """Takes the models, and for each the settings with the special tokens of its sources."""
         self.models: list[Transformer] = list(models)
         self.decodes: list[DecodeConfig] = list(decodes)
         first = self.models[0].config
@@ -51,33 +52,33 @@ class Ensemble:
 
     @property
     def padded(self) -> bool:
-        """Tells whether sources of different lengths may stand in one batch."""
+        """True if one batch may have sources of different lengths."""
         return all(model.config.pad_id is not None for model in self.models)
 
-    def whole_sources(self, source: Sequence[int]) -> list[list[int]]:
-        """Returns a source as each model reads it, with all that stands around it there."""
-        ids = source.each if isinstance(source, Readings) else [list(source)] * len(self.models)
+    def add_special_ids(self, source: Sequence[int]) -> list[list[int]]:
+        """Returns the source of each model, with its special tokens."""
+        ids = source.each if isinstance(source, EnsembleSource) else [list(source)] * len(self.models)
         return [
-            whole_source(own, model.config, decode)
+            add_special_ids(own, model.config, decode)
             for own, model, decode in zip(ids, self.models, self.decodes, strict=True)
         ]
 
     def check(self) -> None:
-        """Raises DecodingError where a search would begin with, or leave out, what a model does not have."""
+        """Raises DecodingError if a model lacks a prefix id or suppressed id of the search."""
         for model, decode in zip(self.models, self.decodes, strict=True):
-            check_ids(decode, model.config)
+            check_decoding_ids(decode, model.config)
 
-    def of(self, sources: Sequence[Sequence[int]], device: torch.device) -> "MeanOfModels":
+    def start_batch(self, sources: Sequence[Sequence[int]], device: torch.device) -> "EnsembleStepModel":
         """Returns the StepModel of the sources of one batch."""
-        sides = zip(*map(self.whole_sources, sources), strict=True)
+        sides = zip(*map(self.add_special_ids, sources), strict=True)
         padded = [
             pad(side, model.config.pad_id or 0).to(device) for side, model in zip(sides, self.models, strict=True)
         ]
-        return MeanOfModels(self.models, padded, self.config)
+        return EnsembleStepModel(self.models, padded, self.config)
 
 
-class MeanOfModels:
-    """A StepModel of several: `step` returns the mean of their log-probabilities, in place of logits."""
+class EnsembleStepModel:
+    """A StepModel of several models: `step` returns the mean of their log-probabilities in place of logits."""
 
     def __init__(self, models: Sequence["Transformer"], sources: Sequence[Tensor], config: ModelConfig) -> None:
         """Takes a batch of sources (B, S) for each of the models."""
@@ -86,41 +87,41 @@ class MeanOfModels:
         self._sources = sources
 
     def start(self, ids: Tensor, beam_size: int, /) -> "Caches":
-        """Returns the caches of all models, whose sources are known: `ids` are those of the first."""
-        both = zip(self._models, self._sources, strict=True)
-        return Caches([model.start(source, beam_size) for model, source in both])
+        """Returns the caches of all models for the batch's sources; `ids` are the first model's sources."""
+        caches = [model.start(own, beam_size) for model, own in zip(self._models, self._sources, strict=True)]
+        return Caches(caches, [make_step(model, own) for model, own in zip(self._models, caches, strict=True)])
 
     def step(self, tokens: Tensor, cache: "Caches", /) -> Tensor:
         """Reads one more token of each hypothesis, (B, W), into all caches; returns log-probabilities (B, W, V)."""
-        both = zip(self._models, cache.caches, strict=True)
-        return mean_of([model.step(tokens, own).float().log_softmax(dim=-1) for model, own in both])
+        return average_log_probs([step(tokens).float().log_softmax(dim=-1) for step in cache.steps])
 
 
 class Caches:
-    """The memories of all models of an ensemble as one."""
+    """The caches of all models of an ensemble as one, and the functions that take a step of each model."""
 
-    def __init__(self, caches: list[Any]) -> None:
+    def __init__(self, caches: list[Any], steps: list[Callable[[Tensor], Tensor]]) -> None:
         self.caches = caches
+        self.steps = steps
 
     @property
     def length(self) -> int:
-        """Positions that are taken."""
+        """The number of positions in use."""
         length: int = self.caches[0].length
         return length
 
     def reorder(self, parents: Tensor, /) -> None:
-        """Lets hypothesis w of each sentence go on from what hypothesis parents[:, w] has read: (B, W)."""
+        """Replaces the caches of hypothesis w of each sentence by the caches of hypothesis parents[:, w]: (B, W)."""
         for cache in self.caches:
             cache.reorder(parents)
 
     def select(self, sentences: Tensor, /) -> None:
-        """Keeps some of the sentences: their places (B',)."""
+        """Keeps some of the sentences: their indices (B',)."""
         for cache in self.caches:
             cache.select(sentences)
 
 
-def mean_of(log_probs: Sequence[Tensor]) -> Tensor:
-    """Returns the mean of log-probabilities of the same shape, written into the first: of two equal ones just these."""
+def average_log_probs(log_probs: Sequence[Tensor]) -> Tensor:
+    """Returns the mean of log-probabilities of one shape, written into the first; exact for two equal tensors."""
     total = log_probs[0]
     for one in log_probs[1:]:
         total += one

@@ -1,4 +1,4 @@
-"""The records of a search: what it found, and what each of its steps weighed."""
+"""The records of a search: its hypotheses, and the continuations of each step."""
 
 import math
 from collections.abc import Callable
@@ -8,15 +8,15 @@ from typing import Literal
 
 @dataclass(frozen=True)
 class Hypothesis:
-    """An output: its ids without start and end token, and the sum of the log-probabilities of what was chosen."""
+    """An output: its ids without start and end token, and the sum of its tokens' log-probabilities."""
 
     ids: list[int]
     score: float
     """The sum in nats, with that of the end token."""
     prefix_length: int = 0
-    """The number of tokens that it had to begin with; they are neither in `ids` nor in the score."""
+    """The number of tokens of its fixed prefix, which are neither in `ids` nor in the score."""
     ended: bool = True
-    """False: the text was cut off at its limit, and no end token is in the score or in the length."""
+    """If False, the text was truncated at its limit, and neither score nor length includes an end token."""
 
     @property
     def length(self) -> int:
@@ -30,33 +30,33 @@ class Hypothesis:
 
 
 @dataclass(frozen=True)
-class Found:
-    """The hypotheses of a sentence, best first, and how near the search came to another outcome."""
+class SearchResult:
+    """The hypotheses of a sentence, best first, and the margin by which the search chose them."""
 
     hypotheses: list[Hypothesis]
     margin: float = math.inf
-    """The ids stay what they are while no sum of log-probabilities changes by as much as half of this (nats).
+    """The ids do not change while every sum of log-probabilities changes by less than half of this (nats).
 
-    A sentence whose margin is smaller than what rounding does is searched again, alone. A search that does not know its
-    margin leaves it infinite: then nothing is searched twice, and a near tie may depend on the sentences beside it.
+    A sentence whose margin is below the rounding error is searched again, alone. A search that does not compute its
+    margin leaves it infinite: then no sentence is searched again, and a near tie may depend on the batch.
     """
 
 
 @dataclass(frozen=True)
-class Weighed:
-    """A continuation that a step of a search weighed."""
+class Continuation:
+    """A continuation that a step of a search considered."""
 
     parent: int
-    """The place of the live hypothesis that it continues."""
+    """The index of the live hypothesis that it continues."""
     token: int
     log_prob: float
     """The log-probability of the token."""
     score: float
-    """The score of the whole, without its prefix."""
-    fate: Literal["live", "finished", "pruned"]
-    """live: it goes on, and the n-th such is at place n of the next step; finished: it ended; pruned: it was dropped.
+    """The score of the whole hypothesis, without its prefix."""
+    status: Literal["live", "finished", "pruned"]
+    """live: the n-th live continuation is hypothesis n of the next step; finished: it ended; pruned: it was dropped.
     """
 
 
-Watcher = Callable[[list[Weighed]], None]
-"""Is called at each step of the search of one sentence with what it weighed, best first."""
+StepCallback = Callable[[list[Continuation]], None]
+"""Callback for the search of one sentence: called at each step with its continuations, best first."""

@@ -1,7 +1,7 @@
-"""The terms that an output must hold, as an automaton that reads its tokens and knows which of them it has met.
+"""The terms that an output must contain, as an automaton that reads its tokens and tracks the terms that it has met.
 
 It is the automaton of Aho and Corasick (1975) over all spellings of all terms, so terms may overlap, begin with one
-another and lie within one another. It reads a token in constant time, however many terms there are.
+another and contain one another. It reads a token in constant time, however many terms there are.
 """
 
 from collections.abc import Collection, Iterator, Sequence
@@ -10,45 +10,45 @@ from typing import NamedTuple
 
 
 @dataclass(frozen=True)
-class Spelling:
-    """The tokens that write a term."""
+class TermTokens:
+    """The tokens of one spelling of a term."""
 
     ids: tuple[int, ...]
     starts: bool = False
-    """It counts at the very beginning of an output alone."""
+    """If True, it counts only at the very beginning of an output."""
     sought: bool = True
-    """The search goes for it; otherwise it only counts where the model writes it by itself."""
+    """If True, the search can force it; if False, it only counts where the model writes it unforced."""
     whole: bool = False
-    """No token that continues a word may follow it."""
+    """If True, no token that continues a word may follow it."""
 
 
 @dataclass(frozen=True)
 class Term:
-    """A term that an output holds in one of its spellings: one of them, at least, is sought and counts anywhere."""
+    """A term that an output contains in one of its spellings: at least one of them is sought and counts anywhere."""
 
-    spellings: tuple[Spelling, ...]
+    spellings: tuple[TermTokens, ...]
 
     @property
     def least(self) -> int:
-        """The fewest tokens by which the search can always write it."""
+        """The fewest tokens with which the search can always force it."""
         return min(len(s.ids) for s in self.spellings if s.sought and not s.starts)
 
 
 class State(NamedTuple):
-    """The place of an output in the automaton."""
+    """The state of an output in the automaton."""
 
     node: int
     met: int
-    """The terms that it holds, a bit each."""
+    """The terms that it contains, one bit each."""
     pending: int
-    """The terms that it holds unless the next token continues their last word."""
+    """The terms that it contains unless the next token continues their last word."""
 
 
 ROOT, BEGIN = 0, 1
 
 
 class TermAutomaton:
-    """Reads the tokens of an output; says which terms it holds, and how many tokens are needed for the others."""
+    """Reads the tokens of an output; finds its terms, and the number of tokens that the missing terms need."""
 
     start: State = State(BEGIN, 0, 0)
     """The state of an empty output."""
@@ -60,9 +60,9 @@ class TermAutomaton:
         self._continues = continues
         self._children: list[dict[int, int]] = [{}, {}]
         self._fail = [ROOT, ROOT]
-        self._ended = [0, 0]  # the terms that a node ends, a bit each
-        self._waiting = [0, 0]  # those that it ends unless a token that continues the word follows
-        self._ahead: list[dict[int, int]] = [{}, {}]  # of each term the tokens that its nearest spelling lacks here
+        self._ended = [0, 0]  # the terms that a node ends, one bit each
+        self._waiting = [0, 0]  # the terms that it ends unless the next token continues the word
+        self._ahead: list[dict[int, int]] = [{}, {}]  # the tokens that each term's nearest spelling lacks here
         for number, term in enumerate(terms):
             for spelling in term.spellings:
                 self._add(number, spelling)
@@ -76,7 +76,7 @@ class TermAutomaton:
         self._needs: dict[State, int] = {}
         self._named: dict[int, list[int]] = {}
 
-    def _add(self, number: int, spelling: Spelling) -> None:
+    def _add(self, number: int, spelling: TermTokens) -> None:
         node = BEGIN if spelling.starts else ROOT
         for place, token in enumerate(spelling.ids, start=1):
             if token not in self._children[node]:
@@ -93,7 +93,7 @@ class TermAutomaton:
         (self._waiting if spelling.whole else self._ended)[node] |= 1 << number
 
     def _below(self, root: int) -> Iterator[int]:
-        """Yields the nodes below one, the nearest first, having found what each falls back to."""
+        """Yields the nodes below `root` in breadth-first order, after setting the failure link of each."""
         level = [root]
         while level:
             below = []
@@ -111,8 +111,8 @@ class TermAutomaton:
             node = self._fail[node]
         return self._children[node][token]
 
-    def named(self, state: State) -> list[int]:
-        """Returns the tokens that write a part of a term from here; every other one writes none."""
+    def get_term_tokens(self, state: State) -> list[int]:
+        """Returns the tokens that continue or begin a term in this state; no other token does."""
         if state.node not in self._named:
             tokens, node = set(self._children[ROOT]), state.node
             while node != ROOT:
@@ -122,22 +122,22 @@ class TermAutomaton:
         return self._named[state.node]
 
     def read(self, state: State, token: int) -> State:
-        """Returns the state behind one more token."""
+        """Returns the state after one more token."""
         if (state, token) not in self._next:
             node = self._go(state.node, token)
-            met = self._met(state, token in self._continues) | self._ended[node]
+            met = self._get_met(state, token in self._continues) | self._ended[node]
             self._next[state, token] = State(node, met, self._waiting[node] & ~met)
         return self._next[state, token]
 
     def read_other(self, state: State, *, continues: bool) -> State:
-        """Returns the state behind a token that is not `named`: one that continues a word, or one that does not."""
-        return State(ROOT, self._met(state, continues), 0)
+        """Returns the state after a token outside of `get_term_tokens`, which continues a word or does not."""
+        return State(ROOT, self._get_met(state, continues), 0)
 
-    def _met(self, state: State, continues: bool) -> int:
+    def _get_met(self, state: State, continues: bool) -> int:
         return state.met if continues else state.met | state.pending
 
-    def needs(self, state: State) -> int:
-        """Returns how many tokens more write all terms that are lacking, where none of them overlap; 0: none is."""
+    def count_tokens_left(self, state: State) -> int:
+        """Returns the number of tokens of all missing terms without overlap; 0: none is missing."""
         if state not in self._needs:
             lacking = self._all & ~(state.met | state.pending)
             gain = max(

@@ -1,4 +1,4 @@
-"""The quality of a model, in numbers that other people can check: each score with its signature and its interval."""
+"""Evaluation of models: reproducible scores, each with its signature and its confidence interval."""
 
 from pellucid.evaluation.comparison import Comparison, Difference, compare_outputs
 from pellucid.evaluation.scores import Scores, score_corpus

@@ -1,4 +1,4 @@
-"""A calibration: how often what a model writes is right at each of its own probabilities, learnt from held-out text."""
+"""Confidence calibration: fits the probability that a word is right to the model's probabilities, on held-out text."""
 
 import math
 import warnings
@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from pellucid.errors import CheckpointError, DataError
-from pellucid.files.reading import NUMBER, TEXT, WHOLE, Kind, check_kinds, list_of, read_settings, sha256_of
+from pellucid.files.reading import NUMBER, TEXT, WHOLE, Kind, check_kinds, hash_file, make_list_kind, read_settings
 from pellucid.files.writing import write_json
 from pellucid.weights.folder import CALIBRATION, WEIGHTS
 
@@ -19,55 +19,55 @@ Floats = npt.NDArray[np.float64]
 
 FORMAT = "pellucid-calibration/1"
 FEATURES = ("word", "line", "before", "behind")
-"""The numbers that a word's probability is computed of: the log-odds of the product of its pieces' probabilities, the
-mean log-probability of the line's tokens, and the log-odds of the token before the word and of the one behind it."""
+"""The features of a word: the log-odds of the product of its pieces' probabilities, the mean log-probability of the
+line's tokens, and the log-odds of the token before the word and of the token after it."""
 BINS = 15
-"""Bins of equal width, as many as Guo et al. (2017) take."""
+"""The number of bins of equal width, as in Guo et al. (2017)."""
 UNUSUAL = 0.005
-"""The share of held-out pairs beyond each of the bounds that say what is usual."""
+"""The share of held-out pairs outside each bound of the usual range."""
 LEAST_WORDS = 100
-_LEAST = 1e-6  # probabilities are kept so far from 0 and 1
+_LEAST = 1e-6  # the smallest distance of a probability from 0 and 1
 _RIDGE, _ROUNDS = 1e-3, 100
 
 
 @dataclass(frozen=True, kw_only=True)
 class Calibration:
-    """A record of what held-out text says of a model's probabilities, and of what is usual in a pair."""
+    """The calibration of a model's probabilities, and the usual ranges of a pair's measures, from held-out text."""
 
     weights: str
-    """The SHA-256 of the file of weights that it was fitted on."""
+    """The SHA-256 of the weights file that the calibration was fitted on."""
     coefficients: tuple[float, ...]
-    """The intercept, and a coefficient for each of `FEATURES` (Platt 1999, of several features)."""
+    """The intercept, and a coefficient for each of `FEATURES` (Platt 1999, with several features)."""
     lines: int
     words: int
     right: float
-    """The share of words that stand in the reference at their place."""
+    """The share of words that are aligned to an equal word of the reference."""
     error: float
-    """The expected calibration error on lines that were left out of the fit, by halves; 0 to 1."""
+    """The expected calibration error on held-out lines, by two-fold cross-fitting; 0 to 1."""
     error_before: float
-    """The same of the model's own probabilities."""
+    """The expected calibration error of the model's own probabilities."""
     log_probability: float
-    """The mean log-probability a token that all but a few references reach."""
+    """The mean log-probability per token that all but a few references reach."""
     length_ratio: tuple[float, float]
-    """The bounds of `length_ratio` that all but a few references keep."""
+    """The bounds of `length_ratio` for all but a few references."""
     copied: float
-    """The share of words copied from the source that all but a few references stay within."""
+    """The share of words copied from the source that all but a few references do not exceed."""
     numbers_kept: float
-    """The share of references with the numbers of their source, of those where either has one; 1 of none."""
+    """The share of references with the numbers of their source, among pairs with a number; 1 if there is none."""
 
     def probabilities(self, features: Floats) -> Floats:
-        """Returns the probability that each word is right, of its features (N, 4)."""
+        """Returns the probability that each word is right, from its features (N, 4)."""
         return _logistic(np.asarray(self.coefficients), features)
 
     def save(self, folder: Path) -> None:
-        """Writes it into a model's folder, in place of an earlier one."""
+        """Writes the calibration into a model folder, and replaces an earlier one."""
         write_json(folder / CALIBRATION, {"format": FORMAT, **asdict(self)})
 
     @classmethod
     def load(cls, folder: Path) -> Self | None:
-        """Reads the calibration in a model's folder; None where there is none.
+        """Reads the calibration in a model folder; returns None if there is none.
 
-        Raises CheckpointError where it is damaged or of another version.
+        Raises CheckpointError if the file is damaged or of another version.
         """
         path = folder / CALIBRATION
         if not path.exists():
@@ -89,43 +89,43 @@ class Calibration:
 
 _SHARE = Kind("a number from 0 to 1", lambda value: NUMBER.fits(value) and 0 <= value <= 1)
 _KINDS: Mapping[str, Kind] = {
-    "weights": TEXT, "coefficients": list_of(NUMBER), "lines": WHOLE, "words": WHOLE, "right": _SHARE,
-    "error": _SHARE, "error_before": _SHARE, "log_probability": NUMBER, "length_ratio": list_of(NUMBER),
+    "weights": TEXT, "coefficients": make_list_kind(NUMBER), "lines": WHOLE, "words": WHOLE, "right": _SHARE,
+    "error": _SHARE, "error_before": _SHARE, "log_probability": NUMBER, "length_ratio": make_list_kind(NUMBER),
     "copied": _SHARE, "numbers_kept": _SHARE,
 }  # fmt: skip
 
 
 def log_odds(log_probability: float) -> float:
-    """Returns log(p / (1 - p)) of a log-probability, within what can be told apart."""
+    """Returns log(p / (1 - p)) of a log-probability, with p clamped away from 0 and 1."""
     p = min(max(math.exp(log_probability), _LEAST), 1 - _LEAST)
     return math.log(p / (1 - p))
 
 
 def words_right(hypothesis: Sequence[str], reference: Sequence[str]) -> list[bool]:
-    """Tells which words of a translation stand in the reference, by the alignment with the fewest edits.
+    """Returns for each word of a translation whether the reference has it, by the alignment with the fewest edits.
 
-    The alignment is TER's (Snover et al. 2006) without its shifts: a word at another place counts as wrong.
+    The alignment is that of TER (Snover et al. 2006) without shifts: a word at another position counts as wrong.
     """
-    from sacrebleu.metrics.lib_ter import (  # a slow import for who calibrates nothing
+    from sacrebleu.metrics.lib_ter import (  # a slow import, needed only for calibration
         BeamEditDistance,
         trace_to_alignment,
     )
 
     _, trace = BeamEditDistance(list(reference))(list(hypothesis))
-    _, wrong, _ = trace_to_alignment(trace)  # which edits the translation into the reference
+    _, wrong, _ = trace_to_alignment(trace)  # the trace edits the translation into the reference
     return [not mark for mark in wrong]
 
 
 def fit_coefficients(features: Floats, right: npt.NDArray[np.bool_]) -> tuple[float, ...]:
     """Returns the intercept and the coefficients of logistic regression, by Newton's method with a small ridge.
 
-    Raises DataError for fewer words than tell anything, or where all are right, or wrong.
+    Raises DataError for fewer than `LEAST_WORDS` words, or if all words are right or all are wrong.
     """
     if len(right) < LEAST_WORDS or right.all() or not right.any():
         raise DataError(
-            f"{len(right):,} words, of which {int(right.sum()):,} are right, do not calibrate a model: at least "
-            f"{LEAST_WORDS} are needed, right ones and wrong ones",
-            "give more lines that the model was not trained on",
+            f"{len(right):,} words, of which {int(right.sum()):,} are correct, are too few for a calibration: it "
+            f"requires at least {LEAST_WORDS} words, both correct and wrong ones",
+            "use more held-out lines",
         )
     mean, scale = features.mean(axis=0), features.std(axis=0) + 1e-9
     scaled = np.column_stack([np.ones(len(features)), (features - mean) / scale])
@@ -143,7 +143,7 @@ def fit_coefficients(features: Floats, right: npt.NDArray[np.bool_]) -> tuple[fl
 
 
 def cross_fitted(features: Floats, right: npt.NDArray[np.bool_], lines: npt.NDArray[np.int64]) -> Floats:
-    """Returns the probability of each word by the coefficients fitted on the half of the lines that it is not in."""
+    """Returns the probability of each word, by the coefficients fitted on the half of the lines without it."""
     found = np.empty(len(right))
     for half in (0, 1):
         held_out = lines % 2 == half
@@ -155,8 +155,8 @@ def cross_fitted(features: Floats, right: npt.NDArray[np.bool_], lines: npt.NDAr
 def calibration_error(probabilities: Floats, right: npt.NDArray[Any], *, equal_mass: bool = False) -> float:
     """Returns the expected calibration error (Guo et al. 2017, equation 3), 0 to 1.
 
-    It is the mean distance between probability and share of right ones over bins of equal width, by their sizes; with
-    `equal_mass` over bins of as many each (Nixon et al. 2019). `right` may be shares, too.
+    It is the mean distance between probability and accuracy over bins of equal width, weighted by bin size; with
+    `equal_mass`, over bins of equal size (Nixon et al. 2019). `right` may also be shares.
     """
     places = np.minimum((probabilities * BINS).astype(np.int64), BINS - 1)
     if equal_mass:
@@ -166,7 +166,7 @@ def calibration_error(probabilities: Floats, right: npt.NDArray[Any], *, equal_m
 
 
 def area_under_curve(positive: Sequence[float] | Floats, negative: Sequence[float] | Floats) -> float:
-    """Returns the area under the ROC curve: how often a positive has the larger number; of equal ones half counts."""
+    """Returns the area under the ROC curve: how often a positive has the larger value; ties count half."""
     ordered = np.sort(np.asarray(negative, dtype=np.float64))
     below = np.searchsorted(ordered, positive, "left") + np.searchsorted(ordered, positive, "right")
     return float(below.mean() / 2 / len(ordered))
@@ -177,29 +177,26 @@ def _logistic(coefficients: Floats, features: Floats) -> Floats:
     return found
 
 
-def weights_of(folder: str | Path) -> str:
+def hash_weights(folder: str | Path) -> str:
     """Returns the SHA-256 of a model folder's weights, to which a calibration belongs.
 
-    Raises CheckpointError where the folder has no file of them.
+    Raises CheckpointError if the folder has no weights file.
     """
     path = Path(folder) / WEIGHTS
     if not path.is_file():
-        raise CheckpointError(
-            f"`{folder}` has no {WEIGHTS}, so nothing can be calibrated beside it", "convert the model first"
-        )
-    return sha256_of(path)
+        raise CheckpointError(f"`{folder}` has no {WEIGHTS}, so it cannot be calibrated", "convert the model first")
+    return hash_file(path)
 
 
 def calibration_in(folder: str | Path) -> Calibration | None:
-    """Returns the calibration in a model folder; None where there is none, or it was fitted on other weights.
+    """Returns the calibration in a model folder, or None if there is none or it was fitted on other weights.
 
-    Warns of the latter. Raises CheckpointError where it is damaged.
+    Warns in the latter case. Raises CheckpointError if the file is damaged.
     """
     found = Calibration.load(Path(folder))
-    if found is not None and found.weights != weights_of(folder):
+    if found is not None and found.weights != hash_weights(folder):
         warnings.warn(
-            f"`{Path(folder) / CALIBRATION}` is of other weights than those beside it, and is left out: calibrate the "
-            "model again",
+            f"`{Path(folder) / CALIBRATION}` was fitted with other weights, and is ignored: calibrate the model again",
             stacklevel=3,
         )
         return None
@@ -207,8 +204,8 @@ def calibration_in(folder: str | Path) -> Calibration | None:
 
 
 def save_calibration(calibration: Calibration | None, folder: str | Path) -> None:
-    """Writes a calibration beside the weights that it goes on with; None removes one of other weights."""
+    """Saves a calibration with the hash of the weights in `folder`; None removes the folder's calibration."""
     if calibration is None:
         (Path(folder) / CALIBRATION).unlink(missing_ok=True)
     else:
-        replace(calibration, weights=weights_of(folder)).save(Path(folder))
+        replace(calibration, weights=hash_weights(folder)).save(Path(folder))

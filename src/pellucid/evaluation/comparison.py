@@ -1,4 +1,4 @@
-"""Two systems on the same sentences: their scores, the difference, and how easily chance alone would make it."""
+"""Compares two systems on the same sentences: their scores, the difference, and its statistical significance."""
 
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
@@ -13,21 +13,21 @@ from pellucid.evaluation.scores import (
     Interval,
     References,
     Summed,
-    chosen_tokenizer,
-    measure,
-    middle,
+    choose_tokenizer,
+    compute_interval,
     reference_streams,
+    score_with_bootstrap,
 )
 from pellucid.evaluation.tokenization import AUTO, bleu_metric
 
 SEEDS_DIFFER_BY = 1.0
-"""BLEU that trainings of one recipe with different seeds differ by: about so much on a test of 1,000 sentences."""
-CHUNK = 1024  # trials at a time; a multiple of 32, so that the random bits are those of one draw
+"""The approximate BLEU difference between runs of one recipe with different seeds, on a test of 1,000 sentences."""
+CHUNK = 1024  # trials at a time; a multiple of 32, so that the random bits equal those of a single call
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Difference:
-    """The difference between translations A and B by one metric. Scores run from 0 to 100, COMET's to 1."""
+    """The difference between translations A and B by one metric. Scores run from 0 to 100; COMET scores to 1."""
 
     a: float
     a_interval: Interval
@@ -36,16 +36,16 @@ class Difference:
     difference: float
     """a - b."""
     difference_interval: Interval
-    """By paired bootstrap. Narrower than the other two suggest: what is hard for both in a drawn corpus cancels out."""
+    """By paired bootstrap. Narrower than the other two suggest: sentences that are hard for both systems cancel out."""
     p_value: float
-    """The share of random exchanges of A and B, sentence by sentence, in which a difference at least as large appears,
-    in either direction: approximate randomization, so 0.05 belongs to the 95 % interval."""
+    """The share of random exchanges of A and B, sentence by sentence, that give a difference at least as large, in
+    either direction (approximate randomization); 0.05 corresponds to the 95 % interval."""
     signature: str
-    """sacreBLEU's, or COMET's, with the number of trials, of resamples, and the seed."""
+    """The signature of sacreBLEU or COMET, with the numbers of trials and resamples, and the seed."""
 
     @property
     def is_clear(self) -> bool:
-        """True where p is below 0.05 and the interval of the difference leaves out 0."""
+        """True if p is below 0.05 and the interval of the difference excludes 0."""
         low, high = self.difference_interval
         return self.p_value < 0.05 and (low > 0 or high < 0)
 
@@ -58,21 +58,21 @@ class Comparison:
     chrf: Difference
     sentences: int
     equal_sentences: int
-    """Sentences that both translate to the same text."""
+    """The number of sentences that both systems translate to the same text."""
     resamples: int
     trials: int
 
     def to_json(self) -> dict[str, Any]:
-        """Returns the fields as json.dumps() takes them."""
+        """Returns the fields as a JSON-serializable dict."""
         return asdict(self)
 
     def report(self, a: str, b: str) -> str:
-        """Returns a table and a sentence for a terminal; `a` and `b` are what the systems are called."""
+        """Returns a table and a sentence for a terminal; `a` and `b` are the names of the systems."""
         rows = [_row("BLEU", self.bleu), _row("chrF", self.chrf)]
         header = f"{'':<6}{'A':<26}{'B':<26}{'A - B':<25}p"
-        equal = f"{self.equal_sentences:,} of {self.sentences:,} sentences are translated to the same text"
+        equal = f"{self.equal_sentences:,} of {self.sentences:,} sentences have the same translation"
         return "\n".join(
-            [f"A  {a}", f"B  {b}", "", header, *rows, "", in_words(self), "", equal,
+            [f"A  {a}", f"B  {b}", "", header, *rows, "", describe_comparison(self), "", equal,
              f"p from {self.trials:,} trials of approximate randomization, two-sided; 95 % intervals from "
              f"{self.resamples:,} paired bootstrap resamples",
              f"BLEU  {self.bleu.signature}", f"chrF  {self.chrf.signature}"]
@@ -91,11 +91,11 @@ def compare_outputs(
 ) -> Comparison:
     """Compares two lists of plain (detokenized) translations of the same sentences.
 
-    `references` and `tokenize` are those of score_corpus. With the seed 12345 scores and p are those of the
-    `sacrebleu --paired-ar` command, up to trials that come out exactly as large as what was measured, which count here;
-    it has no interval of the difference.
+    `references` and `tokenize` are as in score_corpus. With the seed 12345, scores and p equal the results of the
+    `sacrebleu --paired-ar` command, except that trials with exactly the measured difference count here; the command has
+    no interval of the difference.
 
-    Raises DataError where the lists differ in length or are empty, ConfigError for fewer than 40 resamples, no trial or
+    Raises DataError if the lists differ in length or are empty, ConfigError for fewer than 40 resamples, no trial or
     a tokenizer that cannot be used. Sources: Riezler and Maxwell, "On Some Pitfalls in Automatic Evaluation and
     Significance Testing for MT" (2005), for the test; Koehn, "Statistical Significance Tests for Machine Translation
     Evaluation" (2004), for the intervals.
@@ -106,7 +106,7 @@ def compare_outputs(
     reference_streams(b, references)
     draws = Draws(resamples, trials, seed)
     return Comparison(
-        bleu=_difference(bleu_metric(chosen_tokenizer(tokenize, streams)), a, b, streams, draws),
+        bleu=_difference(bleu_metric(choose_tokenizer(tokenize, streams)), a, b, streams, draws),
         chrf=_difference(CHRF(), a, b, streams, draws),
         sentences=len(a),
         equal_sentences=sum(x == y for x, y in zip(a, b, strict=True)),
@@ -117,7 +117,7 @@ def compare_outputs(
 
 @dataclass(frozen=True)
 class Draws:
-    """The number of draws of a test, and where they come from."""
+    """The numbers of resamples and trials of a test, and the seed."""
 
     resamples: int
     trials: int
@@ -127,8 +127,10 @@ class Draws:
 def _difference(
     metric: Metric, a: Sequence[str], b: Sequence[str], references: Sequence[Sequence[str]], draws: Draws
 ) -> Difference:
-    # Equal seeds draw the same sentences from both: that is what makes the intervals paired.
-    ours, theirs = (measure(metric, outputs, references, draws.resamples, draws.seed) for outputs in (a, b))
+    # Equal seeds resample the same sentences for both systems, which makes the intervals paired.
+    ours, theirs = (
+        score_with_bootstrap(metric, outputs, references, draws.resamples, draws.seed) for outputs in (a, b)
+    )
     difference = ours.score - theirs.score
     signature = ours.signature
     for name, value in (("ar", draws.trials), ("bs", draws.resamples), ("seed", draws.seed)):
@@ -139,18 +141,18 @@ def _difference(
         b=theirs.score,
         b_interval=theirs.interval,
         difference=difference,
-        difference_interval=middle(ours.resampled - theirs.resampled),
+        difference_interval=compute_interval(ours.resampled - theirs.resampled),
         p_value=randomization_p(metric, theirs.statistics, ours.statistics, draws.trials, draws.seed),
         signature=str(signature),
     )
 
 
 def randomization_p(metric: Summed, a: np.ndarray, b: np.ndarray, trials: int, seed: int) -> float:
-    """Returns the two-sided p of approximate randomization, from what is counted of each sentence of two systems.
+    """Returns the two-sided p of approximate randomization, from the counts of each sentence of two systems.
 
-    Each trial tosses a coin for every sentence and exchanges its two translations on heads; p is the part of the
-    trials, the measured one among them, whose scores differ by at least as much as the measured ones. Where the systems
-    do not differ in quality, p is below any level as often as the level says.
+    Each trial exchanges the two translations of every sentence with probability 0.5; p is the share of the trials,
+    the measured one included, whose scores differ by at least as much as the measured ones. If the systems do not
+    differ in quality, p is below any level with the probability of that level.
 
     Args:
         a, b: (sentences, counts).
@@ -171,8 +173,8 @@ def randomization_p(metric: Summed, a: np.ndarray, b: np.ndarray, trials: int, s
     return (as_large + 1) / (trials + 1)
 
 
-def in_words(comparison: Comparison) -> str:
-    """Returns the comparison by BLEU in words; where chrF points the other way, a sentence says so."""
+def describe_comparison(comparison: Comparison) -> str:
+    """Returns a text about the comparison by BLEU, with a note if chrF prefers the other system."""
     bleu, chrf = comparison.bleu, comparison.chrf
     size = f"{abs(bleu.difference):.2f}"
     if size == "0.00":
@@ -186,15 +188,15 @@ def in_words(comparison: Comparison) -> str:
         lead = f"{more} is better by {size} BLEU" if is_much else f"{more} has {size} BLEU more on these sentences"
         said = (
             f"{lead}: {chance}\n"
-            "That is about these two systems. Of two recipes it says little: one and the same,\n"
-            f"trained with other seeds, differs by about {SEEDS_DIFFER_BY:.0f} BLEU. Compare several seeds of each."
+            "This compares the two systems. It says little about two recipes: one and the same\n"
+            f"recipe differs by about {SEEDS_DIFFER_BY:.0f} BLEU between seeds. Compare several seeds of each."
         )
     opposed = bleu.difference * round(chrf.difference, 2) < 0
-    return f"{said} chrF points the other way." if opposed else said
+    return f"{said} chrF contradicts BLEU." if opposed else said
 
 
 def _cases(p: float) -> str:
-    """Returns `3 of 100 cases`; per thousand where it is that rare."""
+    """Returns a text such as `3 of 100 cases`; per thousand if p is below 0.0095."""
     if p < 0.0015:
         return "at most 1 of 1,000 cases"
     return f"{round(1000 * p)} of 1,000 cases" if p < 0.0095 else f"{round(100 * p)} of 100 cases"
@@ -207,5 +209,5 @@ def _row(name: str, d: Difference) -> str:
 
 
 def bracket(ends: Interval, form: str) -> str:
-    """Returns an interval as a report has it, its ends in a format of Python's."""
+    """Returns an interval as text for a report; `form` is the Python format of its ends."""
     return f"[{ends[0]:{form}}, {ends[1]:{form}}]"

@@ -1,7 +1,7 @@
-"""Minimum Bayes risk: of several drawn translations the one that is on average most like all of them.
+"""Minimum Bayes risk decoding: chooses the sampled translation that is on average most similar to all samples.
 
-The probability of a translation is taken to be how often it is drawn, and its worth its chrF against each draw
-(Kumar and Byrne 2004; Eikema and Aziz 2020).
+The probability of a translation is estimated by its frequency among the samples, and its utility is its chrF against
+each sample (Kumar and Byrne 2004; Eikema and Aziz 2020).
 """
 
 from collections import Counter
@@ -10,17 +10,17 @@ from collections.abc import Sequence
 from sacrebleu.metrics.chrf import CHRF
 
 
-def most_like_all(texts: Sequence[str]) -> int:
-    """Returns the place of the text with the highest mean chrF against all of them, itself included.
+def select_by_mbr(texts: Sequence[str]) -> int:
+    """Returns the index of the text with the highest mean chrF against all texts, itself included.
 
-    Of equal texts, and of equal means, it is the first.
+    Of equal texts, and of equal means, the first is chosen.
     """
-    drawn = Counter(texts)
-    if len(drawn) == 1:
+    sampled = Counter(texts)
+    if len(sampled) == 1:
         return 0
     metric = CHRF()
     worth = {
-        text: sum(count * metric.sentence_score(text, [other]).score for other, count in drawn.items())
-        for text in drawn
+        text: sum(count * metric.sentence_score(text, [other]).score for other, count in sampled.items())
+        for text in sampled
     }
     return texts.index(max(worth, key=lambda text: worth[text]))

@@ -8,23 +8,23 @@ from typing import Any
 from pellucid.errors import DataError
 from pellucid.evaluation.scores import Interval
 
-Z = 1.959963984540054  # the normal distribution has 95 % within so many deviations
+Z = 1.959963984540054  # 95 % of the normal distribution lies within this many standard deviations
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class LabelScores:
-    """The scores of labels against the right ones. Scores and the ends of intervals run from 0 to 100."""
+    """The scores of predicted labels. Scores and the ends of intervals run from 0 to 100."""
 
     accuracy: float
     accuracy_interval: Interval
-    """Wilson's, 95 %."""
+    """The 95 % Wilson interval."""
     f1: float
-    """The mean of all labels' F1, each label counting alike."""
+    """Macro F1: the unweighted mean of all labels' F1."""
     f1_by_label: dict[str, float]
     texts: int
 
     def to_json(self) -> dict[str, Any]:
-        """Returns the fields as json.dumps() takes them and json.loads() gives them back."""
+        """Returns the fields as a dict that survives a round trip through JSON unchanged."""
         return asdict(self) | {"accuracy_interval": list(self.accuracy_interval)}
 
     def report(self) -> str:
@@ -39,15 +39,15 @@ class LabelScores:
 
 
 def score_labels(found: Sequence[str], right: Sequence[str]) -> LabelScores:
-    """Scores labels against the right ones.
+    """Scores predicted labels against the right ones.
 
-    F1 of a label is 2 * both / (found + right): how often it was found and right, found, right. Raises DataError where
-    the two sides differ in length or are empty.
+    F1 of a label is 2 * both / (found + right), from the counts of lines where it is predicted and right, predicted,
+    and right. Raises DataError if the two sides differ in length or are empty.
     """
     if len(found) != len(right):
         raise DataError(f"{len(found)} labels cannot be scored against {len(right)} right ones")
     if not found:
-        raise DataError("there is nothing to score: 0 labels")
+        raise DataError("nothing to score: 0 labels")
     hits = sum(a == b for a, b in zip(found, right, strict=True))
     by_label = {label: _f1(label, found, right) for label in sorted({*found, *right})}
     return LabelScores(
@@ -67,7 +67,7 @@ def wilson_interval(hits: int, trials: int) -> Interval:
     p, z2 = hits / trials, Z * Z
     centre = (p + z2 / (2 * trials)) / (1 + z2 / trials)
     half = Z / (1 + z2 / trials) * math.sqrt(p * (1 - p) / trials + z2 / (4 * trials * trials))
-    # At either end rounding may leave the last digit beyond it.
+    # Rounding may put an end slightly beyond 0 or 1.
     return 100 * max(0.0, centre - half), 100 * min(1.0, centre + half)
 
 

@@ -1,10 +1,10 @@
-"""Ranks the n best of a search by several models, and finds the factors of that on held-out text.
+"""Noisy-channel reranking of n-best lists by several models, with weights tuned on held-out text.
 
-By Yee, Dauphin and Auli (EMNLP 2019), and Ng et al. (WMT 2019), for a source x and an output y:
+After Yee, Dauphin and Auli (EMNLP 2019) and Ng et al. (WMT 2019), for a source x and an output y:
 
     log p(y | x) / |y| + reverse * log p(x | y) / |x| + lm * log p(y) / |y| + length * |y| / |x|
 
-Each log-probability is the mean over the tokens of the model that gives it.
+Each log-probability is a mean over the tokens of the model that computes it.
 """
 
 import itertools
@@ -26,40 +26,40 @@ STEPS: dict[str, tuple[float, ...]] = {
     "lm": (0.0, 0.05, 0.1, 0.2, 0.3, 0.5, 0.7, 1.0),
     "length": (0.0, 0.1, -0.1, 0.3, -0.3, 0.6, -0.6, 1.0, -1.0),
 }
-"""The factors that are tried, of equal ones the first."""
+"""The weights that are tried; of equally good ones the first is chosen."""
 
 
 @dataclass(frozen=True)
-class Factors:
-    """The weights of the sum; that of the direct model is 1."""
+class RerankingWeights:
+    """The weights of the sum; the weight of the direct model is 1."""
 
     reverse: float = 0.0
     lm: float = 0.0
     length: float = 0.0
 
     def totals(self, features: Floats) -> Floats:
-        """Returns the sum of each hypothesis: (n, 4) -> (n,)."""
+        """Returns the weighted sum of each hypothesis: (n, 4) -> (n,)."""
         found: Floats = features @ np.array([1.0, self.reverse, self.lm, self.length])
         return found
 
 
 @dataclass(frozen=True)
 class Fit:
-    """The factors that gave the highest BLEU on held-out text, and what they gave."""
+    """The weights with the highest BLEU on held-out text, and their BLEU."""
 
-    factors: Factors
+    factors: RerankingWeights
     lines: int
     bleu: float
-    """The BLEU of what they choose."""
+    """The BLEU of the hypotheses that the weights choose."""
     bleu_before: float
-    """The BLEU of what the search found best."""
+    """The BLEU of the search's best hypotheses."""
     bleu_crossed: float
-    """The BLEU where each half of the lines is chosen by the factors of the other half: what other text may expect."""
+    """The cross-validated BLEU, each half reranked with the weights of the other half: an estimate for new text."""
     bleu_possible: float
-    """The BLEU of the hypothesis of each line that is most like its reference: what no factors exceed by much."""
+    """The oracle BLEU, of the hypothesis of each line most similar to its reference: an approximate upper bound."""
 
     def to_json(self) -> dict[str, float | int]:
-        """Returns the figures as json.dumps() takes them."""
+        """Returns the figures as a JSON-serializable dict."""
         table = asdict(self)
         return {**table.pop("factors"), **table}
 
@@ -67,17 +67,17 @@ class Fit:
 def fit_factors(
     features: Sequence[Floats], texts: Sequence[Sequence[str]], references: Sequence[str], parts: Sequence[str]
 ) -> Fit:
-    """Returns the factors by which the chosen hypotheses of all lines have the highest BLEU, of equal ones the least.
+    """Returns the weights whose chosen hypotheses have the highest BLEU; of equally good ones the smallest.
 
     Args:
-        features: of each line (n, 4), one row for each hypothesis, the best of the search first.
+        features: for each line (n, 4), one row per hypothesis, the search's best first.
         texts: the hypotheses of each line.
-        parts: the factors that are sought; the others stay 0.
+        parts: the weights to tune; the others stay 0.
 
     Raises DataError for fewer than two lines.
     """
     if len(references) < 2:
-        raise DataError(f"{len(references)} lines are too few to find factors on", "give some hundred lines")
+        raise DataError(f"{len(references)} lines are too few to fit the factors", "use some hundred lines")
     metric = bleu_metric(tokenizer_for(references))
     counts = [len(of_line) for of_line in texts]
     flat = [text for of_line in texts for text in of_line]
@@ -88,11 +88,11 @@ def fit_factors(
     def bleu(chosen: npt.NDArray[np.int64]) -> float:
         return float(metric._compute_score_from_stats(statistics[chosen].sum(axis=0)).score)
 
-    def chosen_by(factors: Factors, lines: Sequence[int]) -> npt.NDArray[np.int64]:
+    def choose_by(factors: RerankingWeights, lines: Sequence[int]) -> npt.NDArray[np.int64]:
         return np.array([starts[i] + int(factors.totals(features[i]).argmax()) for i in lines], dtype=np.int64)
 
     tried = [
-        Factors(**dict(zip(parts, values, strict=True)))
+        RerankingWeights(**dict(zip(parts, values, strict=True)))
         for values in itertools.product(*(STEPS[part] for part in parts))
     ]
     widest = max(counts)
@@ -101,7 +101,7 @@ def fit_factors(
         row[: len(of_line)] = of_line
         row[len(of_line) :, 1:] = 0.0
 
-    def best_on(lines: npt.NDArray[np.int64]) -> Factors:
+    def best_on(lines: npt.NDArray[np.int64]) -> RerankingWeights:
         scored = []
         for number, factors in enumerate(tried):
             places = starts[lines] + factors.totals(table[lines]).argmax(axis=1)
@@ -112,7 +112,7 @@ def fit_factors(
     every = np.arange(len(counts))
     halves = every[::2], every[1::2]
     crossed = np.concatenate(
-        [chosen_by(best_on(other), list(half)) for half, other in (halves, halves[::-1])]
+        [choose_by(best_on(other), list(half)) for half, other in (halves, halves[::-1])]
     )  # fmt: skip
     alike = [
         start + max(range(count), key=lambda i, s=start: _sentence_bleu(statistics[s + i]))  # type: ignore[misc]
@@ -122,7 +122,7 @@ def fit_factors(
     return Fit(
         factors=factors,
         lines=len(counts),
-        bleu=round(bleu(chosen_by(factors, list(every))), 2),
+        bleu=round(bleu(choose_by(factors, list(every))), 2),
         bleu_before=round(bleu(starts), 2),
         bleu_crossed=round(bleu(crossed), 2),
         bleu_possible=round(bleu(np.array(alike)), 2),
@@ -130,7 +130,7 @@ def fit_factors(
 
 
 def _sentence_bleu(counts: npt.NDArray[np.int64]) -> float:
-    """Returns a smooth BLEU of one sentence: one more of each n-gram from two words on (Lin and Och 2004)."""
+    """Returns the smoothed BLEU of one sentence: add-one counts for n-grams of two or more words (Lin and Och 2004)."""
     length, reference, *rest = (float(count) for count in counts)
     order = len(rest) // 2
     logs = [

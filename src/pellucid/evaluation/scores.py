@@ -1,5 +1,6 @@
 """BLEU, chrF and TER of a corpus, each with its sacreBLEU signature and a 95 % confidence interval."""
 
+import re
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, NamedTuple, Protocol
@@ -11,19 +12,22 @@ from sacrebleu.metrics.chrf import CHRF
 from sacrebleu.metrics.ter import TER
 
 from pellucid.errors import ConfigError, DataError
-from pellucid.evaluation.tokenization import AUTO, bleu_metric, script_of, tokenizer_for
+from pellucid.evaluation.tokenization import AUTO, bleu_metric, detect_bleu_script, tokenizer_for
 
+FEWEST_TOKENIZED, MOST_TOKENIZED = 10, 0.1
+"""The number and the share of lines that look tokenized from which the report warns about them."""
+_TOKENIZED = re.compile(r"\s\.\s*$|&(?:apos|quot|amp|lt|gt|#91|#93|#124);")
 Interval = tuple[float, float]
 References = Sequence[str] | Sequence[Sequence[str]]
-"""One for each translation; or several sets of them, [first, second], each with one for each translation."""
+"""One reference per translation; or several sets, [first, second], each with one reference per translation."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Scores:
-    """The scores of a corpus of translations. They and the ends of their intervals run from 0 to 100."""
+    """The scores of a corpus of translations. Scores and the ends of their intervals run from 0 to 100."""
 
     bleu: float
-    """BLEU with case, the one to compare by."""
+    """Case-sensitive BLEU, the score to compare systems by."""
     bleu_interval: Interval
     bleu_lowercase: float
     bleu_lowercase_interval: Interval
@@ -31,26 +35,29 @@ class Scores:
     """chrF2: character n-grams up to 6."""
     chrf_interval: Interval
     signature: str
-    """The way in which sacreBLEU computed `bleu`; scores compare only where signatures are equal."""
+    """The sacreBLEU signature of `bleu`; scores are comparable only if their signatures are equal."""
     signature_lowercase: str
     chrf_signature: str
     chrfpp: float
-    """chrF++: chrF2 with runs of one and two words."""
+    """chrF++: chrF2 with word unigrams and bigrams."""
     chrfpp_interval: Interval
     chrfpp_signature: str
     ter: float | None
-    """Edits (insertions, deletions, substitutions, moved blocks) a word of the reference; 0 is the best, and it may be
-    above 100. None where it was not asked for."""
+    """Edits (insertions, deletions, substitutions, block shifts) per reference word, in percent; 0 is the best, and it
+    may be above 100. None if it was not requested."""
     ter_interval: Interval | None
     ter_signature: str
     brevity_penalty: float
-    """The factor in `bleu` for translations that are shorter than the references; 1: they are not."""
+    """The factor in `bleu` for translations that are shorter than the references; 1 if they are not shorter."""
     length_ratio: float
     """Words of the translations / words of the references."""
     sentences: int
+    tokenized: int = 0
+    """Lines that look tokenized, in the references or the translations, whichever have more: with a space before the
+    last full stop, or with the escapes of Moses."""
 
     def to_json(self) -> dict[str, Any]:
-        """Returns the fields as json.dumps() takes them and json.loads() gives them back."""
+        """Returns the fields as a dict that survives a round trip through JSON unchanged."""
         return {name: list(value) if isinstance(value, tuple) else value for name, value in asdict(self).items()}
 
     def report(self) -> str:
@@ -62,13 +69,19 @@ class Scores:
             ("chrF++", self.chrfpp, self.chrfpp_interval, self.chrfpp_signature),
         ]
         if self.ter is not None and self.ter_interval is not None:
-            rows.append(("TER, low is good", self.ter, self.ter_interval, self.ter_signature))
+            rows.append(("TER, lower is better", self.ter, self.ter_interval, self.ter_signature))
         width = max(len(name) for name, *_ in rows)
         lines = [
             f"{name:<{width}}  {score:6.2f} ± {(high - low) / 2:<5.2f}  [{low:6.2f}, {high:6.2f}]  {signature}"
             for name, score, (low, high), signature in rows
         ]
         sentences = "1 sentence" if self.sentences == 1 else f"{self.sentences:,} sentences"
+        if self.tokenized >= FEWEST_TOKENIZED and self.tokenized > MOST_TOKENIZED * self.sentences:
+            lines.append(
+                f"{self.tokenized:,} lines of the test or the translations look tokenized (` .` at their end, or "
+                "`&quot;`): detokenize them, since the scores are defined for plain text and are not comparable "
+                "otherwise"
+            )
         lengths = f"brevity penalty {self.brevity_penalty:.3f}, length ratio {self.length_ratio:.3f}"
         return "\n".join([*lines, f"{sentences}; {lengths}; 95 % bootstrap intervals"])
 
@@ -85,23 +98,23 @@ def score_corpus(
     """Returns the scores of plain (detokenized) translations.
 
     Args:
-        references: one for each translation, or several such lists, [first, second], as sacreBLEU takes them.
-        tokenize: how BLEU cuts text: one of sacreBLEU's tokenizers by name, or `auto`, by the references' script (13a,
-            zh or char). The signature says which.
-        ter: whether to compute TER, too, which takes minutes where long translations are scrambled.
-        seed: with 12345 the intervals are those of the `sacrebleu --confidence` command.
+        references: one per translation, or several such lists, [first, second], as in sacreBLEU.
+        tokenize: the tokenizer of BLEU: the name of one of sacreBLEU's tokenizers, or `auto`, which chooses by the
+            references' script (13a, zh or char). The signature contains the choice.
+        ter: whether to compute TER, too, which takes minutes if long translations are scrambled.
+        seed: with 12345 the intervals equal the results of the `sacrebleu --confidence` command.
 
-    Raises DataError where the sides differ in length or are empty, ConfigError for fewer than 40 resamples or a
+    Raises DataError if the sides differ in length or are empty, ConfigError for fewer than 40 resamples or a
     tokenizer that cannot be used. Source: Koehn, "Statistical Significance Tests for Machine Translation Evaluation"
     (2004), for the bootstrap.
     """
     streams = reference_streams(hypotheses, references)
-    tokenize = chosen_tokenizer(tokenize, streams)
+    tokenize = choose_tokenizer(tokenize, streams)
     metrics: list[Metric] = [
         bleu_metric(tokenize), bleu_metric(tokenize, lowercase=True), CHRF(), CHRF(word_order=2),
         *([ter_metric(streams)] if ter else []),
     ]  # fmt: skip
-    measured = [measure(metric, hypotheses, streams, resamples, seed) for metric in metrics]
+    measured = [score_with_bootstrap(metric, hypotheses, streams, resamples, seed) for metric in metrics]
     cased, lowercase, chrf, chrfpp = measured[:4]
     edits = measured[4] if ter else None
     return Scores(
@@ -123,28 +136,33 @@ def score_corpus(
         brevity_penalty=cased.brevity_penalty,
         length_ratio=cased.length_ratio,
         sentences=len(hypotheses),
+        tokenized=max(sum(map(_looks_tokenized, lines)) for lines in (hypotheses, *streams)),
     )
 
 
+def _looks_tokenized(line: str) -> bool:
+    return _TOKENIZED.search(line) is not None
+
+
 def ter_metric(references: Sequence[Sequence[str]]) -> TER:
-    """Returns TER as sacreBLEU has it by default; for Chinese and Japanese with characters for words."""
-    asian = script_of(text for stream in references for text in stream) in ("chinese", "japanese")
+    """Returns TER with sacreBLEU's defaults; for Chinese and Japanese with characters as words."""
+    asian = detect_bleu_script(text for stream in references for text in stream) in ("chinese", "japanese")
     return TER(normalized=asian, asian_support=asian)
 
 
-def chosen_tokenizer(tokenize: str, references: Sequence[Sequence[str]]) -> str:
-    """Returns the tokenizer of that name; for `auto` the one that suits the references."""
+def choose_tokenizer(tokenize: str, references: Sequence[Sequence[str]]) -> str:
+    """Returns the tokenizer's name; for `auto` the tokenizer for the script of the references."""
     return tokenizer_for(text for stream in references for text in stream) if tokenize == AUTO else tokenize
 
 
 class Measurement(NamedTuple):
-    """One score of a corpus, and of the corpora drawn from it."""
+    """One score of a corpus, and of its bootstrap resamples."""
 
     score: float
     statistics: np.ndarray
-    """The numbers that sacreBLEU counts of each sentence; (sentences, counts)."""
+    """sacreBLEU's sufficient statistics of each sentence; (sentences, counts)."""
     resampled: np.ndarray
-    """The score of each drawn corpus; (resamples,)."""
+    """The score of each resample; (resamples,)."""
     signature: Signature
     brevity_penalty: float
     length_ratio: float
@@ -152,13 +170,13 @@ class Measurement(NamedTuple):
     @property
     def interval(self) -> Interval:
         """The 95 % confidence interval of the score."""
-        return middle(self.resampled)
+        return compute_interval(self.resampled)
 
 
-def measure(
+def score_with_bootstrap(
     metric: Metric, hypotheses: Sequence[str], references: Sequence[Sequence[str]], resamples: int, seed: int
 ) -> Measurement:
-    """Scores a corpus by one metric; with equal seeds, the same sentences are drawn from all corpora of a length.
+    """Scores a corpus by one metric; equal seeds resample the same sentences from all corpora of equal length.
 
     Raises ConfigError for fewer than 40 resamples.
     """
@@ -180,34 +198,34 @@ def measure(
 
 
 class Summed(Protocol):
-    """A score of a corpus that follows from the sum of what is counted of each sentence: sacreBLEU's, or a mean."""
+    """A corpus score that is a function of summed sentence statistics: a sacreBLEU metric, or a mean."""
 
     def _compute_score_from_stats(self, stats: list[Any]) -> Any: ...
 
 
 def bootstrap(metric: Summed, statistics: np.ndarray, resamples: int, seed: int) -> np.ndarray:
-    """Scores corpora drawn with replacement.
+    """Scores corpora resampled with replacement.
 
-    sacreBLEU's own draw holds all resamples in memory (72 kB a sentence for chrF), takes its seed from the
-    environment and writes both into the signature. This draws the same random numbers, one resample at a time.
+    sacreBLEU's own bootstrap holds all resamples in memory (72 kB per sentence for chrF), takes its seed from the
+    environment and writes both into the signature. This function uses the same random numbers, one resample at a time.
     """
     generator = np.random.default_rng(seed)
     sentences = len(statistics)
-    drawn = (statistics[generator.choice(sentences, size=sentences)].sum(axis=0) for _ in range(resamples))
-    return np.array([metric._compute_score_from_stats(counts).score for counts in drawn])
+    sampled = (statistics[generator.choice(sentences, size=sentences)].sum(axis=0) for _ in range(resamples))
+    return np.array([metric._compute_score_from_stats(counts).score for counts in sampled])
 
 
-def middle(values: np.ndarray) -> Interval:
-    """Returns the ends of the middle 95 %, without interpolation, as sacreBLEU takes them."""
+def compute_interval(values: np.ndarray) -> Interval:
+    """Returns the ends of the middle 95 %, without interpolation, as in sacreBLEU."""
     tail = len(values) // 40
     ordered = np.sort(values)
     return float(ordered[tail]), float(ordered[-tail - 1])
 
 
 def reference_streams(hypotheses: Sequence[str], references: References) -> list[list[str]]:
-    """Returns the references as sacreBLEU takes them: one list or several, each with one for each translation.
+    """Returns the references in sacreBLEU's form: one list or several, each with one reference per translation.
 
-    Raises DataError where there is not one for each translation, or nothing at all.
+    Raises DataError if a list has another length than the translations, or if all are empty.
     """
     if references and not isinstance(references[0], str):
         streams = [list(stream) for stream in references]
@@ -215,25 +233,25 @@ def reference_streams(hypotheses: Sequence[str], references: References) -> list
         streams = [[str(text) for text in references]]
     for stream in streams:
         if len(stream) != len(hypotheses):
-            wanted = "give one reference for each translation, in the same order"
+            wanted = "pass one reference per translation, in the same order"
             raise DataError(
                 f"{len(hypotheses)} translations cannot be scored against {len(stream)} references",
                 f"{wanted}; several sets as [first, second]" if len(streams) > 1 else wanted,
             )
     if not hypotheses:
-        raise DataError("there is nothing to score: 0 translations and 0 references")
+        raise DataError("nothing to score: 0 translations and 0 references")
     return streams
 
 
 def corpus_scores(hypotheses: Sequence[str], references: Sequence[str]) -> tuple[float, float, str]:
-    """Returns BLEU and chrF alone, without intervals, and BLEU's tokenizer: for validation within training."""
+    """Returns BLEU and chrF without intervals, and BLEU's tokenizer: for validation during training."""
     tokenize = tokenizer_for(references)
     bleu = bleu_metric(tokenize).corpus_score(hypotheses, [references])
     return float(bleu.score), float(CHRF().corpus_score(hypotheses, [references]).score), tokenize
 
 
 def bleu_signature(references: Sequence[str]) -> str:
-    """Returns how sacreBLEU computes the BLEU of corpus_scores() against these references."""
+    """Returns the sacreBLEU signature of the BLEU that corpus_scores() computes against these references."""
     metric = bleu_metric(tokenizer_for(references))
-    metric.corpus_score(["a"], [["a"]])  # it knows of references only then
+    metric.corpus_score(["a"], [["a"]])  # the signature has the number of references only after scoring
     return str(metric.get_signature())

@@ -1,4 +1,4 @@
-"""The tokens that BLEU cuts a text into: by sacreBLEU's tokenizers, chosen by the script that the references are in."""
+"""The tokenization of BLEU: chooses one of sacreBLEU's tokenizers by the script of the references."""
 
 import os
 import unicodedata
@@ -15,7 +15,7 @@ from pellucid.errors import ConfigError, did_you_mean
 AUTO = "auto"
 TOKENIZERS = ("13a", "zh", "char", "intl", "none", "ja-mecab", "ko-mecab", "flores200")
 EXTRAS = {"ja-mecab": "sacrebleu[ja]", "ko-mecab": "sacrebleu[ko]"}
-"""The packages to install for tokenizers that sacreBLEU brings without their dictionaries."""
+"""The packages to install for tokenizers whose dictionaries are not part of sacreBLEU."""
 
 Script = Literal["chinese", "japanese", "korean", "unspaced", "other"]
 KANA = ("HIRAGANA", "KATAKANA", "HALFWIDTH KATAKANA")
@@ -23,14 +23,14 @@ UNSPACED = (
     "THAI", "LAO", "KHMER", "MYANMAR", "TIBETAN", "JAVANESE", "BALINESE", "TAI THAM", "TAI LE", "NEW TAI LUE",
     "YI SYLLABLE",
 )  # fmt: skip
-"""The beginnings of letters' names in scripts without spaces between words, Chinese and Japanese aside."""
+"""Prefixes of the Unicode names of letters in scripts without spaces between words, except Chinese and Japanese."""
 
 
-def script_of(texts: Iterable[str]) -> Script:
-    """Returns the script that decides how the texts are cut: one that a quarter of their letters are of.
+def detect_bleu_script(texts: Iterable[str]) -> Script:
+    """Returns the script that determines the tokenization: a script of at least a quarter of the letters.
 
-    A quarter suffices since a character of these scripts says about as much as three Latin letters. Chinese characters
-    with at least one kana in twenty are Japanese. Texts without letters are "other".
+    A quarter suffices since a character of these scripts carries about as much as three Latin letters. Chinese
+    characters with at least one kana in twenty are Japanese. Texts without letters are "other".
     """
     counts = Counter(char for text in texts for char in text)
     names = {unicodedata.name(char, ""): count for char, count in counts.items() if char.isalpha()}
@@ -49,16 +49,16 @@ def script_of(texts: Iterable[str]) -> Script:
 
 
 def tokenizer_for(texts: Iterable[str]) -> str:
-    """Returns the tokenizer that suits the script of the texts, whatever is installed: a score is one everywhere."""
+    """Returns the tokenizer for the script of the texts, whatever is installed, so that scores are reproducible."""
     by_script = {"chinese": "zh", "other": "13a"}
-    return by_script.get(script_of(texts), "char")
+    return by_script.get(detect_bleu_script(texts), "char")
 
 
 def bleu_metric(tokenize: str, *, lowercase: bool = False) -> BLEU:
     """Returns sacreBLEU's metric with one of TOKENIZERS.
 
-    Raises ConfigError for an unknown name, and for a tokenizer whose dictionary or model is not on this machine:
-    nothing is fetched.
+    Raises ConfigError for an unknown name, and for a tokenizer whose dictionary or model is not on this machine, since
+    nothing is downloaded.
     """
     if tokenize not in TOKENIZERS:
         raise ConfigError(
@@ -69,8 +69,8 @@ def bleu_metric(tokenize: str, *, lowercase: bool = False) -> BLEU:
         path = os.path.join(SACREBLEU_DIR, "models", os.path.basename(SPM_MODELS[tokenize]["url"]))
         if not os.path.exists(path):
             raise ConfigError(
-                f"the tokenizer `{tokenize}` needs a SentencePiece model that is not there: `{path}`",
-                f"let sacreBLEU fetch it once: `sacrebleu REF -i OUTPUT --tokenize {tokenize}`",
+                f"the tokenizer `{tokenize}` requires a SentencePiece model that is missing: `{path}`",
+                f"let sacreBLEU download it once: `sacrebleu REF -i OUTPUT --tokenize {tokenize}`",
             )
     try:
         return BLEU(force=True, lowercase=lowercase, tokenize=tokenize)
@@ -78,6 +78,6 @@ def bleu_metric(tokenize: str, *, lowercase: bool = False) -> BLEU:
         if tokenize not in EXTRAS:
             raise
         raise ConfigError(
-            f"the tokenizer `{tokenize}` needs a dictionary that is not installed",
+            f"the tokenizer `{tokenize}` requires a dictionary that is not installed",
             f'install it, `pip install "{EXTRAS[tokenize]}"`, or choose `char`',
         ) from error

@@ -1,1 +1,1 @@
-"""Reading and writing files: what strangers wrote, what must not be lost."""
+"""Reading and writing files: untrusted input, atomic output."""

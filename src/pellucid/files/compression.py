@@ -1,4 +1,4 @@
-"""Zstandard beside gzip: streams of it read, and files of either written so that equal bytes make an equal file."""
+"""gzip and Zstandard: reads Zstandard streams, and writes both formats so that equal bytes give an equal file."""
 
 import gzip
 import shutil
@@ -7,7 +7,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from pellucid.errors import DataError, install
+from pellucid.errors import DataError, format_install_command
 
 GZIP_MAGIC = b"\x1f\x8b"
 ZSTD_MAGIC = b"\x28\xb5\x2f\xfd"
@@ -15,17 +15,17 @@ AT_ONCE = 1 << 20
 
 
 def zstd() -> Any:
-    """Returns Python's module for Zstandard, of which older Pythons have a backport. Raises DataError where it is
-    missing.
-    """
+    """Returns Python's module for Zstandard, or its backport for older Pythons. Raises DataError if it is missing."""
     try:
         return import_module("compression.zstd" if sys.version_info >= (3, 14) else "backports.zstd")
     except ImportError as error:
-        raise DataError("reading and writing Zstandard needs the extra `zst`", install("zst")) from error
+        raise DataError(
+            "reading and writing Zstandard requires the extra `zst`", format_install_command("zst")
+        ) from error
 
 
 def compress(plain: Path, ending: str, compressed: Path) -> None:
-    """Writes what a plain file holds as a gzip file (".gz") or a Zstandard file (".zst"), without a time or a name."""
+    """Writes the content of a plain file as a gzip (".gz") or Zstandard (".zst") file, without a time or a name."""
     with plain.open("rb") as file, compressed.open("wb") as raw, writer(raw, ending) as target:
         shutil.copyfileobj(file, target, AT_ONCE)
 

@@ -1,7 +1,7 @@
 """Section 3 of "Attention Is All You Need". Tensors in, tensors out: no files, no text, no training.
 
-config/model.py has every size and option; the defaults are the paper's base model, but for separate vocabularies.
-docs/concepts/paper-map.md leads from each section of the paper to its function and its test. The paper, in its order:
+config/model.py has every size and option; the defaults are the paper's base model, except for separate vocabularies.
+docs/concepts/paper-map.md maps each section of the paper to its function and its test. The paper, in its order:
 
     transformer.py      figure 1 and its forward pass
     layers.py           3.1  the two stacks, their layers, the residual sum; norm.py
@@ -10,16 +10,20 @@ docs/concepts/paper-map.md leads from each section of the paper to its function 
     embeddings.py       3.4
     positions.py        3.5
 
-Behind it, for whoever needs more than figure 1:
+Layers take sizes and modules; their `from_config` reads these from a config. Used there, but not in the paper:
 
-    families.py         one stack alone: EncoderOnly, SequenceClassifier (classification.py), DecoderOnly; build_model
-    cache.py, steps.py  decoding a token at a time
-    relative.py         positions that act within attention: rotary, relative
-    initialisation.py   what the weights begin with
-    parts.py            makers of modules of your own: `parts.make` makes one of yours, or else of ours
-    checks.py           refuses what a model cannot take
-    observing.py        lets others see each call of attention()
-    fast/               Linear and Dropout: PyTorch's, for less of a CPU's time. `some_rows` uses a part of a matrix
+    build.py                makes the embeddings and the stacks from a config, with Pellucid's modules or custom ones
+    parts.py                the factories of custom modules, and their checks
+    initialisation.py       the initial weights
+    checks.py               the errors for arguments that a model cannot take
+    observers.py            calls observers at each attention() and each residual sum: for traces
+    fast/                   Linear and Dropout: PyTorch's, in less time on a CPU
+
+Beyond figure 1:
+
+    families.py             one stack: EncoderOnly, SequenceClassifier (classification.py), DecoderOnly; build_model
+    incremental.py          decoding one token per call; cache.py. In a search decoding/fast_step.py computes this step
+    attention_positions.py  positions that act within attention: rotary, relative
 
 The letters of the shape comments, everywhere in Pellucid:
 

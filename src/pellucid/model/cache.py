@@ -1,8 +1,8 @@
-"""Keys and values kept between decoding steps.
+"""The cache of keys and values between decoding steps.
 
-A sentence's W hypotheses share one row of keys: step t writes its W new keys behind those of steps 0 to t - 1, and a
-mask of ancestors says which of them belong to which hypothesis. Choosing hypotheses therefore moves bits of the mask,
-never keys. Two hypotheses, a and b, after three steps; then both go on from b:
+A sentence's W hypotheses share one row of keys: step t writes its W new keys after the keys of steps 0 to t - 1, and a
+mask of ancestors assigns keys to hypotheses. Selecting hypotheses therefore moves bits of the mask, never keys. Two
+hypotheses, a and b, after three steps; then both continue from b:
 
     keys       a0 b0 | a1 b1 | a2 b2                      keys       a0 b0 | a1 b1 | a2 b2 | a3 b3
     a may see  x     | x     | x                          a may see     x  |    x  |    x  | x
@@ -11,50 +11,39 @@ never keys. Two hypotheses, a and b, after three steps; then both go on from b:
 
 import weakref
 from collections.abc import Callable
-from typing import Protocol
 
 import torch
 from torch import Tensor, nn
 
 from pellucid.errors import DataError
-from pellucid.model.masks import own_causal_mask
+from pellucid.model.masks import make_marked_causal_mask
 
 FIRST_STEPS, MOST_AT_FIRST = 16, 64
-"""Steps that a cache has room for at first, and keys at most: letting sentences go copies the room, empty or not."""
-
-
-class PlainStep(Protocol):
-    """Does the work of a decoder in a step, in fewer calls (fast/decoder.py)."""
-
-    def may_step(self) -> bool:
-        """Tells whether it may do so now: nobody watches the modules."""
-
-    def step(self, x: Tensor, own_past: Tensor, cache: "DecoderCache", /) -> Tensor:
-        """Returns what the decoder gives: (B, W, D), mask (B, 1, W, M) -> (B, W, D)."""
+"""The initial capacity of a cache: 16 steps, but at most 64 keys, as removing finished sentences copies all of it."""
 
 
 class LayerCache:
-    """One decoder layer's memory of earlier steps: keys and values of its own past, and of the encoder's memory.
+    """One decoder layer's cache: the keys and values of its earlier positions, and of the encoder's memory.
 
-    `keys` and `values` are (B, H, capacity, K), of which the first `used` places are filled; `memory_heads` are the
-    memory's keys and values, each (B, H, S, K). H is the number of heads that keys have.
+    `keys` and `values` are (B, G, capacity, K), of which the first `used` positions are filled; `memory_heads` are the
+    memory's keys and values, each (B, G, S, K). G is the number of key heads: `num_kv_heads`, by default H.
 
-    Attention of your own that has keys and values uses `extend_self` and `keep_memory` as MultiHeadAttention does, with
-    the mask that it is given; attention that keeps something else puts it into `state_of`.
+    Custom attention with keys and values uses `extend_self` and `get_memory_heads` as MultiHeadAttention does, with the
+    mask that it receives; custom attention with other state stores it in `get_state`.
     """
 
-    def __init__(self, whole: "DecoderCache | None" = None) -> None:
-        # Keys and values as one tensor of shape (2, B, H, capacity, K).
+    def __init__(self, owner: "DecoderCache | None" = None) -> None:
+        # Keys and values as one tensor of shape (2, B, G, capacity, K).
         self._packed: Tensor | None = None
         self.memory_heads: tuple[Tensor, Tensor] | None = None
         self.used: int = 0
-        # Not a reference: a cycle would keep the keys of a finished search in memory until it is collected.
-        self._whole = (lambda: None) if whole is None else weakref.ref(whole)
+        # A weak reference: a cycle would keep the keys of a finished search in memory until it is collected.
+        self._get_owner = (lambda: None) if owner is None else weakref.ref(owner)
         self._states: dict[nn.Module, dict[str, Tensor]] = {}
 
     @property
     def keys(self) -> Tensor | None:
-        """The keys, with room for more behind them: (B, H, capacity, K)."""
+        """The keys, with free capacity after them: (B, G, capacity, K)."""
         return None if self._packed is None else self._packed[0]
 
     @property
@@ -64,58 +53,57 @@ class LayerCache:
 
     @property
     def positions(self) -> Tensor:
-        """The position of each key, (M,), those of this step included."""
-        whole = self._whole()
-        if whole is None:
+        """The position of each key, (M,), including this step's."""
+        owner = self._get_owner()
+        if owner is None:
             raise DataError(
-                "the cache of a layer by itself knows no positions",
-                "keep the cache whose layer it is: cache = model.start(ids), then cache.layers[0]",
+                "the cache of a single layer has no positions",
+                "keep the cache of the model: cache = model.start(ids), then cache.layers[0]",
             )
-        return whole.positions
+        return owner.positions
 
     def extend_self(self, k: Tensor, v: Tensor) -> tuple[Tensor, Tensor]:
-        """Adds the keys and values of a step, (B, H, W, K), or of a prompt, (B, H, T, K); returns all, (B, H, M, K).
-
-        H is the number of heads that keys have: `num_kv_heads`, where that is smaller.
-        """
+        """Adds the keys and values of a step, (B, G, W, K), or of a prompt, (B, G, T, K); returns all, (B, G, M, K)."""
         return self.extend_packed(torch.stack([k, v]))
 
     def extend_packed(self, kv: Tensor) -> tuple[Tensor, Tensor]:
-        """Does what `extend_self` does with keys and values that lie in one tensor, (2, B, H, W, K)."""
+        """Does the same as `extend_self` for keys and values in one tensor, (2, B, G, W, K)."""
         steps = kv.size(3)
         end = self.used + steps
         if self._packed is None or end > self._packed.size(3):
-            self._packed = _grown(self._packed, kv, end)
+            self._packed = _grow_capacity(self._packed, kv, end)
         self._packed.narrow(3, self.used, steps).copy_(kv)
         self.used = end
         k, v = self._packed.narrow(3, 0, end).unbind(0)
         return k, v
 
-    def keep_memory(self, memory: Tensor, project: Callable[[Tensor], tuple[Tensor, Tensor]]) -> tuple[Tensor, Tensor]:
-        """Returns the keys and values of the memory, (B, H, S, K) each; `project` makes them the first time."""
+    def get_memory_heads(
+        self, memory: Tensor, project: Callable[[Tensor], tuple[Tensor, Tensor]]
+    ) -> tuple[Tensor, Tensor]:
+        """Returns the keys and values of the memory, (B, G, S, K) each; `project` computes them in the first call."""
         if self.memory_heads is None:
             k, v = project(memory)
             self.memory_heads = k.contiguous(), v.contiguous()
         return self.memory_heads
 
-    def state_of(self, part: nn.Module) -> dict[str, Tensor]:
-        """Returns what a `part` of your own has put there in earlier steps; empty at first.
+    def get_state(self, part: nn.Module) -> dict[str, Tensor]:
+        """Returns the state that a custom module `part` has stored in earlier steps; empty at first.
 
-        Each tensor is (B, W, ...), one row for each hypothesis, or (B, 1, ...) where all hypotheses share it. When the
-        search chooses hypotheses or lets sentences go, these rows are chosen with them. A part puts new tensors there
-        and never changes one in place.
+        Each tensor is (B, W, ...), one row per hypothesis, or (B, 1, ...) if all hypotheses share it. When the search
+        selects hypotheses or removes sentences, the rows are selected accordingly. A module stores new tensors and
+        never changes one in place.
         """
         return self._states.setdefault(part, {})
 
     def reorder(self, parents: Tensor) -> None:
-        """Hypothesis w of each sentence goes on from the state of hypothesis parents[:, w]: (B, W)."""
+        """Selects the states of hypotheses: w of each sentence continues from parents[:, w], (B, W)."""
         for kept in self._states.values():
             for name, tensor in kept.items():
                 if tensor.shape[:2] not in (parents.shape, (parents.size(0), 1)):
                     raise DataError(
-                        f"a part keeps `{name}` of shape {tuple(tensor.shape)} in the cache; it must begin with "
+                        f"a part stores `{name}` of shape {tuple(tensor.shape)} in the cache; it must begin with "
                         f"(B, W), here {tuple(parents.shape)}, or with (B, 1)",
-                        "give each hypothesis its row: cache.state_of(self)[name] is (B, W, ...)",
+                        "use one row per hypothesis: cache.get_state(self)[name] is (B, W, ...)",
                     )
                 if tensor.size(1) > 1:
                     kept[name] = tensor[torch.arange(len(parents), device=parents.device)[:, None], parents]
@@ -132,7 +120,7 @@ class LayerCache:
 
 
 class DecoderCache:
-    """All that decoding remembers of a batch: each layer's keys and values, and the memory where there is one."""
+    """The decoding cache of a batch: each layer's keys and values, and the memory if there is one."""
 
     def __init__(
         self,
@@ -149,7 +137,6 @@ class DecoderCache:
         self.beam_size = beam_size
         self.length: int = 0
         self.prompt: int = 0  # positions that all hypotheses share, one key each
-        self.plain: PlainStep | None = None  # does the decoder's work in a step, where it can
         self.ancestors: Tensor = torch.empty(batch_size, 1, beam_size, 0, dtype=torch.bool, device=device)
 
     @property
@@ -159,7 +146,7 @@ class DecoderCache:
         return places.clamp(max=self.prompt) + (places - self.prompt).clamp(min=0) // self.beam_size
 
     def grow(self) -> Tensor:
-        """Opens a position; returns the mask (B, 1, W, M) of the keys that each hypothesis descends from."""
+        """Adds a position; returns the mask (B, 1, W, M) of the keys that each hypothesis descends from."""
         own = torch.eye(self.beam_size, dtype=torch.bool, device=self.ancestors.device)  # (W, W)
         own = own.expand(self.ancestors.size(0), 1, -1, -1)  # (B, 1, W, W)
         self.ancestors = torch.cat([self.ancestors, own], dim=-1)  # (B, 1, W, M)
@@ -167,13 +154,13 @@ class DecoderCache:
         return self.ancestors
 
     def fill(self, length: int) -> Tensor:
-        """Opens the first `length` positions, which all hypotheses share; returns their mask (1, 1, T, T)."""
+        """Adds the first `length` positions, which all hypotheses share; returns their mask (1, 1, T, T)."""
         self.ancestors = self.ancestors.new_ones(self.ancestors.size(0), 1, self.beam_size, length)
         self.length = self.prompt = length
-        return own_causal_mask(length, self.ancestors.device)
+        return make_marked_causal_mask(length, self.ancestors.device)
 
     def reorder(self, parents: Tensor) -> None:
-        """Hypothesis w of each sentence goes on from hypothesis parents[:, w]: (B, W)."""
+        """Selects hypotheses: w of each sentence continues from parents[:, w], (B, W)."""
         index = parents[:, None, :, None].expand(-1, -1, -1, self.ancestors.size(-1))  # (B, 1, W, M)
         self.ancestors = self.ancestors.gather(2, index)  # (B, 1, W, M)
         for layer in self.layers:
@@ -190,8 +177,8 @@ class DecoderCache:
             layer.select(sentences)
 
 
-def _grown(old: Tensor | None, like: Tensor, needed: int) -> Tensor:
-    """Returns room for at least `needed` keys, doubled each time, with the old ones in front: (2, B, H, M, K)."""
+def _grow_capacity(old: Tensor | None, like: Tensor, needed: int) -> Tensor:
+    """Returns a tensor for `needed` or more keys, doubled each time, that begins with the old ones: (2, B, G, M, K)."""
     *sizes, step, width = like.shape
     capacity = max(needed, min(FIRST_STEPS * step, MOST_AT_FIRST) if old is None else 2 * old.size(3))
     new = like.new_empty(*sizes, capacity, width)

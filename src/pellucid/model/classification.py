@@ -1,4 +1,4 @@
-"""Classes from the states of an encoder; the paper has none."""
+"""The classification head on an encoder's states, which the paper does not have."""
 
 from collections.abc import Callable
 
@@ -11,7 +11,7 @@ from pellucid.model.feed_forward import ACTIVATIONS
 
 
 class ClassificationHead(nn.Module):
-    """Logits of classes from a text's states, pooled; with an activation, by way of a layer (BERT's pooler)."""
+    """Logits of classes from a text's pooled states; with an activation, through a hidden layer (BERT's pooler)."""
 
     def __init__(self, config: ModelConfig) -> None:
         super().__init__()

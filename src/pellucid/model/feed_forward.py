@@ -17,14 +17,14 @@ ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {
     "gelu": F.gelu,
     "gelu_tanh": partial(F.gelu, approximate="tanh"),
     "silu": F.silu,
-    "tanh": torch.tanh,  # of a classifier's hidden layer alone
+    "tanh": torch.tanh,  # only for a classifier's hidden layer
 }
 
 
 class FeedForward(nn.Module):
     """activation(x W1 + b1) W2 + b2, equation 2 of the paper; gated: (activation(x Wg + bg) * (x W1 + b1)) W2 + b2.
 
-    W1 is `up_proj`, W2 `down_proj` and Wg `gate_proj`. `dropout` falls on what the activation gives; the paper has none
+    W1 is `up_proj`, W2 `down_proj` and Wg `gate_proj`. `dropout` applies to the activation's output; the paper has none
     there.
     """
 
@@ -46,9 +46,9 @@ class FeedForward(nn.Module):
 
     @classmethod
     def from_config(cls, config: ModelConfig) -> Self:
-        """Returns the network that `config` describes."""
-        sizes = config.d_model, config.d_ff
-        return cls(*sizes, config.activation, config.gated, config.feed_forward_dropout, config.bias)
+        """Returns the network for `config`."""
+        dropout = config.feed_forward_dropout
+        return cls(config.d_model, config.d_ff, config.activation, config.gated_feed_forward, dropout, config.bias)
 
     def forward(self, x: Tensor) -> Tensor:
         """(B, L, D) -> (B, L, D)."""

@@ -1,27 +1,28 @@
-"""The weights that a model begins with; the paper does not say (decision 4)."""
+"""The initial weights of a model, which the paper does not specify (decision 4)."""
 
 import torch
 from torch import nn
 
 from pellucid.config import ModelConfig
 from pellucid.model.attention import MultiHeadAttention
+from pellucid.model.attention_positions import RelativePositions
 from pellucid.model.embeddings import Embeddings
 from pellucid.model.fast.linear import Linear
-from pellucid.model.layers import Decoder, Encoder
+from pellucid.model.layers import Stack
 from pellucid.model.positions import LearnedPositions
-from pellucid.model.relative import RelativePositions
 
 
 def initialise(model: nn.Module, config: ModelConfig) -> None:
-    """Sets Xavier uniform matrices, zero biases, and embeddings that are normal with deviation d_model^-0.5.
+    """Sets Xavier uniform matrices, zero biases, and normal embeddings with standard deviation d_model^-0.5.
 
-    That gives embeddings unit variance after the scale of section 3.4, and tied logits too. Without that scale, a
-    pre-norm sublayer adds less, by the root of the number of sums in its stack (Radford et al. 2019, section 2.3).
+    That gives embeddings unit variance after the scale of section 3.4, and tied logits too. Without that scale, the
+    output weights of a pre-norm sublayer are divided by the square root of the number of residual sums in its stack
+    (Radford et al. 2019, section 2.3).
 
-    It sets every `Linear` of Pellucid's and the tables of its embeddings and positions. All else, as norms
-    and what parts of your own hold, keeps what its constructor gave it.
+    It sets every `Linear` of Pellucid's and the tables of its embeddings and positions. All other parameters, as of
+    norms and custom modules, keep the values of their constructor.
     """
-    # Projections packed in one matrix are matrices of their own.
+    # Projections packed in one matrix are initialized separately.
     attentions = [module for module in model.modules() if isinstance(module, MultiHeadAttention)]
     packed: dict[nn.Module, list[int]] = {attention.qkv_proj: attention.qkv_widths for attention in attentions}
     for module in model.modules():
@@ -37,7 +38,7 @@ def initialise(model: nn.Module, config: ModelConfig) -> None:
         elif isinstance(module, RelativePositions):
             _draw(module.bias, config)
     if config.norm == "pre" and not config.scale_embeddings:
-        for stack in (module for module in model.modules() if isinstance(module, Encoder | Decoder)):
+        for stack in (module for module in model.modules() if isinstance(module, Stack)):
             ends = [m for name, m in stack.named_modules() if name.endswith(("out_proj", "down_proj"))]
             ends = [module for module in ends if isinstance(module, Linear)]
             for module in ends:

@@ -1,10 +1,10 @@
-"""Parts of your own: modules that stand in a model where Pellucid's would.
+"""Custom modules that replace Pellucid's in a model.
 
     class Windowed(pellucid.MultiHeadAttention): ...
 
     model = pellucid.Transformer(config, parts=pellucid.Parts(attention=Windowed.from_config))
 
-docs/guides/your-own-parts.md shows each of them at work.
+docs/guides/your-own-parts.md has an example of each.
 """
 
 import inspect
@@ -12,14 +12,17 @@ from collections.abc import Callable
 from dataclasses import dataclass, fields
 from functools import partial
 from types import MethodType
-from typing import Any
+from typing import Any, TypeVar
 
 from torch import Tensor, nn
 
 from pellucid.config import ModelConfig
 from pellucid.errors import ConfigError
+from pellucid.model.attention_positions import Distances
+from pellucid.model.positions import AbsolutePositions
 
 Factory = Callable[[ModelConfig], nn.Module]
+M = TypeVar("M", bound=nn.Module | None)
 
 CALLED_WITH = {
     "attention": "x, memory, mask=, cache=, distances=",
@@ -34,24 +37,26 @@ CALLED_WITH = {
 
 @dataclass(frozen=True)
 class Parts:
-    """Makers of modules, each called with the model's config for every place; None: Pellucid's own.
+    """Factories for custom modules.
 
-    A part is called as the module in whose place it stands. `pellucid.Linear` and attention that derives from
-    `MultiHeadAttention` begin as everywhere in a model; whatever else a part holds keeps what its constructor gave it.
+    Each factory is called with the model's config, once per place in the model; None selects the built-in module. A
+    custom module is called with the same arguments as the module that it replaces. `pellucid.Linear` and attention that
+    derives from `MultiHeadAttention` are initialized as everywhere in a model; all other parameters keep the values of
+    their constructor.
 
-    Raises ConfigError for what cannot make modules.
+    Raises ConfigError for a value that cannot make modules.
     """
 
     attention: Factory | None = None
     """Self- and cross-attention: attention(x, memory, mask=..., cache=..., distances=...), (B, L, D) -> (B, L, D).
     `memory` (B, M, D) is None for self-attention."""
     feed_forward: Factory | None = None
-    """The network behind the attention: feed_forward(x), (B, L, D) -> (B, L, D)."""
+    """The network after the attention: feed_forward(x), (B, L, D) -> (B, L, D)."""
     norm: Factory | None = None
     """Every norm of the residual stream: norm(x), (B, L, D) -> (B, L, D)."""
     positions: Factory | None = None
-    """In place of `config.positions`: positions(query_positions, key_positions), (L,), (M,) -> Distances, for each
-    stack; or an AddedPositions, for each embedding."""
+    """Replaces `config.positions`: positions(query_positions, key_positions), (L,), (M,) -> Distances, per stack; or an
+    AbsolutePositions, per embedding."""
     encoder_layer: Factory | None = None
     """A whole layer: layer(x, mask, distances), (B, S, D) -> (B, S, D)."""
     decoder_layer: Factory | None = None
@@ -63,7 +68,8 @@ class Parts:
             if isinstance(given, nn.Module):
                 kind = type(given).__name__
                 raise ConfigError(
-                    f"`{name}` of Parts is a {kind} that is made already; it must make a new module for each place",
+                    f"`{name}` of Parts is a {kind} instance; it must be a factory that makes a new module for each "
+                    "place",
                     f"write Parts({name}={kind}), or Parts({name}=lambda config: {kind}(...))",
                 )
             if given is not None and not callable(given):
@@ -72,20 +78,20 @@ class Parts:
                     "give a class whose constructor takes the config, or a function of it",
                 )
 
-    def make(self, name: str, config: ModelConfig, default: Factory) -> nn.Module:
-        """Returns a new module: of the part `name` where there is one, else of the `default`.
+    def make(self, name: str, config: ModelConfig, default: Callable[[ModelConfig], M]) -> nn.Module | M:
+        """Returns a new module: from the factory `name` if there is one, otherwise from the `default`.
 
-        Raises ConfigError where a part makes something that is not a module, or one that a model cannot call; when it
-        is called, where it does not return what its place asks for.
+        Raises ConfigError if the factory does not return a module, or returns one that a model cannot call; later, in a
+        call of the module, if its result has the wrong type or shape.
         """
         factory: Factory | None = getattr(self, name)
         if factory is None:
             return default(config)
-        if wrong := _refused(factory, "config"):
+        if wrong := _explain_refusal(factory, "config"):
             from_config = hasattr(factory, "from_config")
-            kind = _names_of(factory)[1]
+            kind = _get_names(factory)[1]
             raise ConfigError(
-                f"`{name}` of Parts ({self.names[name]}) cannot be called with the config alone: {wrong}",
+                f"`{name}` of Parts ({self.names[name]}) cannot be called with only the config: {wrong}",
                 f"write Parts({name}={kind}.from_config)" if from_config else "let it take the model's config",
             )
         module = factory(config)
@@ -93,49 +99,51 @@ class Parts:
             raise ConfigError(
                 f"`{name}` of Parts ({self.names[name]}) made a {type(module).__name__}; it must make a torch.nn.Module"
             )
-        if wrong := _refused(module.forward, CALLED_WITH[name]):
+        if wrong := _explain_refusal(module.forward, CALLED_WITH[name]):
             raise ConfigError(
                 f"`{name}` of Parts ({self.names[name]}) cannot be called as {name}({CALLED_WITH[name]}): {wrong}",
                 f"let its forward() take {CALLED_WITH[name].replace('=', '')}",
             )
-        if name != "positions":  # which return no states: model/relative.py looks at theirs
+        if name != "positions":
             module.register_forward_hook(partial(_check_states, name))
+        elif not isinstance(module, AbsolutePositions):
+            module.register_forward_hook(_check_distances)
         return module
 
     @property
     def names(self) -> dict[str, str]:
-        """Names each part that is given as Python does: {"attention": "my_parts.Windowed"}."""
+        """Returns the qualified name of each custom factory: {"attention": "my_parts.Windowed"}."""
         given = {field.name: getattr(self, field.name) for field in fields(self)}
-        return {name: ".".join(_names_of(part)) for name, part in given.items() if part is not None}
+        return {name: ".".join(_get_names(part)) for name, part in given.items() if part is not None}
 
     def fits(self, name: str, recorded: str) -> bool:
-        """Tells whether a part is the one that was `recorded` by its name.
+        """Returns True if a part has the name `recorded` in a folder.
 
-        Its module may be another one: what was written in a script is called `__main__` there.
+        The Python module may differ, as classes of a script are in `__main__` there.
         """
         part = getattr(self, name)
-        return part is not None and f".{recorded}".endswith(f".{_names_of(part)[1]}")
+        return part is not None and f".{recorded}".endswith(f".{_get_names(part)[1]}")
 
 
-OURS = Parts()
+DEFAULT_PARTS = Parts()
 """Pellucid's own modules everywhere."""
 
 
-def parts_or_ours(parts: Parts | None) -> Parts:
-    """Returns `parts`, or Pellucid's own where there are none. Raises ConfigError for what is not a Parts."""
+def resolve_parts(parts: Parts | None) -> Parts:
+    """Returns `parts`, or the built-in modules if None. Raises ConfigError if it is not a Parts."""
     if parts is not None and not isinstance(parts, Parts):
         raise ConfigError(
             f"`parts` is a {type(parts).__name__}, not a pellucid.Parts", "write parts=pellucid.Parts(attention=...)"
         )
-    return OURS if parts is None else parts
+    return DEFAULT_PARTS if parts is None else parts
 
 
-def _refused(call: Callable[..., Any], arguments: str) -> str:
-    """Returns why a call with these arguments, `x, mask=`, would be refused; empty where none is known."""
+def _explain_refusal(call: Callable[..., Any], arguments: str) -> str:
+    """Returns why a call with these arguments, `x, mask=`, would fail; empty if no reason is known."""
     names = arguments.split(", ")
     try:
         signature = inspect.signature(call)
-    except (TypeError, ValueError):  # of a class or a function that is not Python's
+    except (TypeError, ValueError):  # a class or a function that is not written in Python
         return ""
     try:
         signature.bind(*(n for n in names if n[-1] != "="), **{n[:-1]: None for n in names if n[-1] == "="})
@@ -145,22 +153,38 @@ def _refused(call: Callable[..., Any], arguments: str) -> str:
 
 
 def _check_states(name: str, part: nn.Module, given: tuple[Any, ...], returned: object) -> None:
-    """Raises ConfigError where a part returns something else than a tensor of the shape of its first argument."""
+    """Raises ConfigError unless a part returns a tensor of the shape of its first argument."""
     shape = tuple(given[0].shape)
     if isinstance(returned, Tensor) and tuple(returned.shape) == shape:
         return
     found = f"a tensor {tuple(returned.shape)}" if isinstance(returned, Tensor) else f"{type(returned).__name__}"
     raise ConfigError(
         f"`{name}` of Parts ({type(part).__name__}) returned {found}; it must return a tensor {shape}, as `x` is",
-        "each token's vector goes in and comes out",
+        "it maps each token's vector to a vector of the same size",
     )
 
 
-def _names_of(part: Factory) -> tuple[str, str]:
-    """Returns a part's module and its name there; a class in a function by its own name alone."""
+def _check_distances(part: nn.Module, given: tuple[Tensor, Tensor], returned: object) -> None:
+    """Raises ConfigError unless custom positions return Distances of a valid shape."""
+    if not isinstance(returned, Distances):
+        raise ConfigError(
+            f"`positions` of Parts ({type(part).__name__}) returned {type(returned).__name__}, not Distances",
+            "return pellucid.Distances(bias=...), with a tensor broadcastable to (B, H, L, M)",
+        )
+    L, M = map(len, given)
+    shape = () if returned.bias is None else tuple(returned.bias.shape)
+    if len(shape) > 4 or any(found not in (1, places) for found, places in zip(shape[::-1], (M, L), strict=False)):
+        raise ConfigError(
+            f"`positions` of Parts ({type(part).__name__}) returned a bias {shape} for {L} queries and {M} keys",
+            f"return one that is broadcastable to (B, H, {L}, {M})",
+        )
+
+
+def _get_names(part: Factory) -> tuple[str, str]:
+    """Returns a part's Python module and its name there; for a class in a function only its own name."""
     while isinstance(part, partial):
         part = part.func
-    if isinstance(part, MethodType):  # Windowed.from_config, whose own name is that of the class that defines it
+    if isinstance(part, MethodType):  # Windowed.from_config, whose __qualname__ has the class that defines it
         owner = part.__self__ if isinstance(part.__self__, type) else type(part.__self__)
         return owner.__module__, f"{owner.__qualname__}.{part.__name__}".rpartition("<locals>.")[2]
     named = part if hasattr(part, "__qualname__") else type(part)

@@ -1,1 +1,1 @@
-"""Planning a training for a time budget: pace, shape, steps, and what score to expect."""
+"""Planning a training run for a time budget: throughput, shape, steps, and the expected score."""

@@ -1,4 +1,4 @@
-"""Lengths of time as people write them: 90s, 15m, 1h30m, 2d."""
+"""Durations as text: 90s, 15m, 1h30m, 2d."""
 
 import re
 
@@ -16,18 +16,18 @@ def parse_duration(text: str) -> float:
     """
     written = text.strip().lower().replace(" ", "")
     if not re.fullmatch(f"(?:{_PART})+", written):
-        raise ConfigError(f"`{text}` is not a length of time", "write 90s, 15m, 1h30m or 2d")
+        raise ConfigError(f"`{text}` is not a duration", "write 90s, 15m, 1h30m or 2d")
     seconds = sum(float(number) * UNITS[unit] for number, unit in re.findall(_PART, written))
     if seconds < SHORTEST:
         raise ConfigError(
-            f"a budget of {say_duration(seconds)} is too short: reading, encoding and measuring take some seconds",
+            f"a budget of {format_duration(seconds)} is too short: reading, encoding and measuring take some seconds",
             f"give at least {SHORTEST:.0f}s",
         )
     return seconds
 
 
-def say_duration(seconds: float) -> str:
-    """Writes 90 as `1m30s`, 5400 as `1h30m`: parse_duration() reads it back, to the second."""
+def format_duration(seconds: float) -> str:
+    """Returns 90 as `1m30s`, 5400 as `1h30m`: parse_duration() reads it back, to the second."""
     left, said = round(seconds), ""
     for unit, size in UNITS.items():
         count, left = divmod(left, size)

@@ -1,1 +1,1 @@
-"""One training as a folder: opened, planned, trained, resumed, described."""
+"""A training run and its folder: opens, plans, trains, resumes and describes it."""

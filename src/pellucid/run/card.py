@@ -1,9 +1,10 @@
-"""The model card of a run: README.md of its folder, written when it first holds a model, and again at the end."""
+"""The model card of a run: README.md of its folder, written with the first model and again at the end."""
 
 from pathlib import Path
 from typing import Any
 
 from pellucid.config import TASKS, ModelConfig, Recipe
+from pellucid.config.data import CODE
 from pellucid.data.catalogue import catalogue
 from pellucid.model.parts import Parts
 from pellucid.run.folder import RunResult
@@ -14,8 +15,10 @@ af am ar as az be bg bn br bs ca cs cy da de dz el en eo es et eu fa fi fr fy ga
 ja ka kk km kn ko ku ky li lt lv mg mk ml mn mr ms mt my nb ne nl nn no oc or pa pl ps pt ro ru rw se sh si sk sl so sq
 sr sv sw ta te tg th tk tr tt ug uk ur uz vi wa xh yi yo zh zu
 """
+OF_NOBODY = ("default", "your-own")
+"""The built-in recipes for the user's texts, whose names and descriptions do not describe the model."""
 CODES = frozenset(_CODES.split())
-"""Codes of languages that files of parallel texts end in."""
+"""Language codes in the names of parallel files."""
 
 
 def model_card(
@@ -28,46 +31,51 @@ def model_card(
     chrf: float | None = None,
     signature: str = "",
 ) -> str:
-    """Returns the card, which names no path, host or time.
+    """Returns the card, which contains no path, host or time, and no file names except published data sets'.
 
     Args:
-        result: what the run came to; None: it is still training.
-        averaged: of how many checkpoints the weights are the mean, where the run did not measure them; 0: its own.
-        parts: the modules in it that are not Pellucid's.
-        chrf: of the validation text, where it was translated.
-        signature: sacreBLEU's of that BLEU.
+        result: the result of the run; None if it is still training.
+        averaged: the number of averaged checkpoints, if the run did not validate the mean; 0: the run's own model.
+        parts: the custom modules of the model.
+        chrf: chrF on the validation set, if it was translated.
+        signature: sacreBLEU's signature of the BLEU.
     """
     data, digest = recipe.data, recipe.train.init_sha256
     task = TASKS[recipe.task]
     sides = ("src", "tgt") if task.targets else ("src",)
-    files = [Path(path).name for side in sides for path in data.files(side)]
+    files = [path for side in sides for path in data.files(side)]
     rows = {
         "encoder / decoder layers": f"{config.num_encoder_layers} / {config.num_decoder_layers}",
         "d_model, d_ff, heads": f"{config.d_model}, {config.d_ff}, {config.num_heads}",
-        "vocabulary": f"{config.src_vocab_size:,} / {config.tgt_vocab_size:,} ({Path(data.tokenizer).name})",
-        "trained on": ", ".join(files) or "texts that a program handed over",
+        "vocabulary": f"{config.src_vocab_size:,} / {config.tgt_vocab_size:,} ({_get_kind(data.tokenizer)})",
+        "trained on": _describe_files(files) or "texts passed by a program",
         "steps": f"{_steps(result, averaged)}, of about {recipe.train.batch_tokens:,} tokens",
     }
     if parts is not None and parts.names:
-        rows["parts of its own"] = ", ".join(f"{name} `{said}`" for name, said in parts.names.items())
+        rows["custom parts"] = ", ".join(f"{name} `{said}`" for name, said in parts.names.items())
     if digest:
         rows["started from"] = f"weights with SHA-256 {digest}"
     metrics = [] if averaged else _metrics(recipe, result, chrf, signature)
     if metrics:
         rows["on the validation text"] = ", ".join(f"{each['name']} {each['value']}" for each in metrics)
-    # A bar would end the cell.
+    # A vertical bar would end the cell.
     table = "".join(f"| {name} | {value.replace('|', chr(92) + '|')} |\n" for name, value in rows.items())
+    languages = find_languages(recipe)
+    own = recipe.name in OF_NOBODY
+    pair = f" from {languages[0]} to {languages[1]}" if task.targets == "translations" and len(languages) == 2 else ""
+    title = f"{task.title}{pair}" if own else recipe.name
     head = {
         "library_name": "pellucid",
         "pipeline_tag": task.pipeline_tag,
-        "language": languages_of(recipe),
+        "language": languages,
         "license": recipe.license,
         "datasets": _data_sets(recipe),
-        "model-index": _index(recipe, metrics),
+        "model-index": _index(recipe, metrics, title),
     }
-    body = f"""# {recipe.name}
+    about = "" if own else recipe.description
+    body = f"""# {title}
 
-{recipe.description or f"{task.title} trained with Pellucid."}
+{about or f"{task.title} trained with Pellucid."}
 
 | | |
 | --- | --- |
@@ -77,18 +85,40 @@ def model_card(
     return card(head, body)
 
 
-def languages_of(recipe: Recipe) -> tuple[str, ...]:
-    """Returns the languages that the recipe names, or else those that its files are called by, as in `train.de.gz`."""
+def find_languages(recipe: Recipe) -> tuple[str, ...]:
+    """Returns the languages in the recipe, or else in the names of its files, as in `train.de.gz`."""
     if recipe.languages or recipe.task == "classify":
         return recipe.languages
     if recipe.data.tgt_lang:
         return tuple(dict.fromkeys((*recipe.data.files("src_lang"), *recipe.data.files("tgt_lang"))))
     found = dict[str, None]()
     for path in (*recipe.data.files("src"), *recipe.data.files("tgt")):
-        code = Path(path).name.removesuffix(".gz").rpartition(".")[2]
+        code = _find_code(path)
         if code in CODES:
             found[code] = None
     return tuple(found)
+
+
+def find_language_pair(recipe: Recipe) -> tuple[str, str] | None:
+    """Returns the source and target language of a translator of one language pair; None if they are unknown.
+
+    They are the two languages of the recipe, or else the endings of its files' names, as in `train.de` and `train.en`.
+    """
+    if recipe.task != "translate" or recipe.data.tgt_lang:
+        return None
+    if recipe.languages:
+        pair = recipe.languages
+        return (pair[0], pair[1]) if len(pair) == 2 and all(map(CODE.fullmatch, pair)) else None
+    sides = [{_find_code(path) for path in recipe.data.files(side)} for side in ("src", "tgt")]
+    if any(len(codes) != 1 or not codes <= CODES for codes in sides) or sides[0] == sides[1]:
+        return None
+    return sides[0].pop(), sides[1].pop()
+
+
+def _find_code(path: str) -> str:
+    """Returns the ending of a text's name before that of its compression: in names of parallel files a code."""
+    name = Path(path).name
+    return name.removesuffix(".gz").removesuffix(".zst").rpartition(".")[2]
 
 
 def _steps(result: RunResult | None, averaged: int) -> str:
@@ -96,13 +126,13 @@ def _steps(result: RunResult | None, averaged: int) -> str:
         return f"the mean of {averaged} checkpoints" + (f" of a run of {result.steps:,}" if result else "")
     if result is None:
         return "still in training"
-    best = "" if result.best_step == result.steps else f"those of step {result.best_step:,}"
+    best = "" if result.best_step == result.steps else f"step {result.best_step:,}"
     kept = result.kept or best
     return f"{result.steps:,}" + (f" (the weights are {kept})" if kept else "")
 
 
 def _metrics(recipe: Recipe, result: RunResult | None, chrf: float | None, signature: str) -> list[dict[str, Any]]:
-    """Returns what validation found, as hubs name it."""
+    """Returns the validation scores in the Hugging Face Hub's format."""
     if result is None:
         return []
     found: list[dict[str, Any]] = []
@@ -118,17 +148,33 @@ def _metrics(recipe: Recipe, result: RunResult | None, chrf: float | None, signa
     return found
 
 
+def _find_data_set(path: str) -> str:
+    """Returns the published data set that contains a file; empty if the file is the user's."""
+    folder = Path(path).parent.name
+    return folder if folder in {file.data_set for file in catalogue().values()} else ""
+
+
 def _data_sets(recipe: Recipe) -> tuple[str, ...]:
-    """Returns published data sets, whose texts lie in folders of their names; of other texts the files' names."""
-    published = {file.data_set for file in catalogue().values()}
-    paths = [Path(path) for path in recipe.data.files("src")]
-    return tuple(dict.fromkeys(path.parent.name if path.parent.name in published else path.name for path in paths))
+    """Returns the published data sets among the texts; the names of other files are private."""
+    return tuple(dict.fromkeys(filter(None, map(_find_data_set, recipe.data.files("src")))))
 
 
-def _index(recipe: Recipe, metrics: list[dict[str, Any]]) -> list[dict[str, Any]]:
+def _describe_files(files: list[str]) -> str:
+    """Returns the names of the files of published data sets, and mentions others without names."""
+    named = [Path(path).name for path in files if _find_data_set(path)]
+    return ", ".join([*named, *(["texts of its author"] if len(named) < len(files) else [])])
+
+
+def _get_kind(tokenizer: str) -> str:
+    """Returns the kind of a trained tokenizer; for a tokenizer from a file only this fact."""
+    return tokenizer if Path(tokenizer).name == tokenizer and not Path(tokenizer).suffix else "a custom tokenizer"
+
+
+def _index(recipe: Recipe, metrics: list[dict[str, Any]], title: str) -> list[dict[str, Any]]:
     if not metrics:
         return []
-    name = ", ".join(Path(path).name for path in recipe.data.files("valid_src")) or "held out of the training text"
+    files = list(recipe.data.files("valid_src"))
+    name = _describe_files(files) if files else "held out of the training text"
     data_set = {"name": f"validation text ({name})", "type": (*_data_sets(recipe), "unknown")[0]}
     result = {"task": {"type": TASKS[recipe.task].pipeline_tag}, "dataset": data_set, "metrics": metrics}
-    return [{"name": recipe.name, "results": [result]}]
+    return [{"name": title, "results": [result]}]

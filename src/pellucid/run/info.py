@@ -1,37 +1,44 @@
-"""`pellucid info MODEL`: answers to what a person asks of a model first, from what its folder holds."""
+"""`pellucid info MODEL`: a summary of a model, from its folder."""
 
-import json
+from collections.abc import Sequence
 from pathlib import Path
 
 from pellucid.config import RECIPE, TASKS, ModelConfig, Recipe
 from pellucid.data.prepare import RECORD
-from pellucid.errors import PellucidError
+from pellucid.engines.choice import explain_torch
+from pellucid.engines.compiled.compiling import DURATION, has_compiled_before
+from pellucid.errors import PellucidError, escape_message, format_value
+from pellucid.files.reading import read_stored_table
 from pellucid.run.folder import RunFolder
-from pellucid.tasks.task import model_folder
+from pellucid.tasks.task import resolve_model
 from pellucid.weights.folder import CONVERSION, SavedModel
+
+MOST_NAMED = 12
+"""Maximum number of names in a line."""
 
 
 def describe(name: str | Path, saved: SavedModel) -> list[str]:
-    """Returns a line a question: what it is for, of what shape, trained on what, how large, how good, and when."""
-    folder = model_folder(name)
+    """Returns lines on task, shape, vocabulary, texts, size, training, validation, conversion and engine."""
+    folder = resolve_model(name)
     recipe = _recipe(folder)
     rows = [("task", _task(saved)), ("shape", _shape(saved.model.config)), ("vocabulary", _vocabulary(saved, recipe))]
     if recipe is not None:
         sides = ("src", "tgt") if TASKS[recipe.task].targets else ("src",)
         texts = [Path(path).name for side in sides for path in recipe.data.files(side)]
         rows.append(("recipe", recipe.name + (f": {recipe.description}" if recipe.description else "")))
-        rows.append(("texts", f"{', '.join(texts)}{_pairs(folder)}"))
+        rows.append(("texts", f"{_format_names(texts)}{_pairs(folder)}"))
     rows.append(("size", _size(folder, saved)))
     if recipe is not None:
-        rows += [("trained", _trained(folder, recipe))]
+        rows += [("trained", _describe_training(folder, recipe))]
         rows += [("validation", validation)] if (validation := _validation(folder)) else []
     rows += [("converted", converted)] if (converted := _conversion(folder)) else []
+    rows += [("engine", _engine(saved))] if saved.task == "translate" else []
     width = max(len(question) for question, _ in rows)
-    return [f"{question:<{width}}  {answer}" for question, answer in rows]
+    return [escape_message(f"{question:<{width}}  {answer}".replace("\n", "\\n")) for question, answer in rows]
 
 
 def _recipe(folder: Path) -> Recipe | None:
-    """Returns the recipe of a run; None where there is none, or it cannot be read."""
+    """Returns the recipe of a run; None if it is missing or cannot be read."""
     try:
         return Recipe.load(folder / RECIPE) if (folder / RECIPE).is_file() else None
     except PellucidError:
@@ -40,15 +47,20 @@ def _recipe(folder: Path) -> Recipe | None:
 
 def _task(saved: SavedModel) -> str:
     noun = TASKS[saved.task].noun
+    pairs = () if saved.text is None else saved.text.pairs
+    if pairs:
+        return f"{saved.task}: {noun} of {len(pairs)} pair{'s' * (len(pairs) > 1)} of languages, {_format_names(pairs)}"
     if saved.languages:
-        pairs = () if saved.text is None else saved.text.pairs
-        if pairs:
-            return f"{saved.task}: {noun} of {len(pairs)} pair{'s' * (len(pairs) > 1)} of languages, {', '.join(pairs)}"
         codes = sorted(saved.languages)
-        more = f" and {len(codes) - 12} more" if len(codes) > 12 else ""
-        return f"{saved.task}: {noun} of {len(codes)} languages, {', '.join(codes[:12])}{more}"
-    labels = f": {', '.join(saved.labels)}" if saved.labels else ""
+        return f"{saved.task}: {noun} of {len(codes)} languages, {_format_names(codes)}"
+    labels = f": {_format_names(saved.labels)}" if saved.labels else ""
     return f"{saved.task}: {noun}{labels}"
+
+
+def _format_names(names: Sequence[str]) -> str:
+    """Returns the first names of a list, and the number of the others."""
+    more = f" and {len(names) - MOST_NAMED:,} more" if len(names) > MOST_NAMED else ""
+    return ", ".join(map(format_value, names[:MOST_NAMED])) + more
 
 
 def _shape(config: ModelConfig) -> str:
@@ -62,15 +74,18 @@ def _vocabulary(saved: SavedModel, recipe: Recipe | None) -> str:
     source, target = config.src_vocab_size, config.tgt_vocab_size
     one_side = config.family != "encoder-decoder" or source == target
     size = f"{max(source, target):,}" if one_side else f"{source:,} source and {target:,} target"
+    lacking = saved.tokenizers.describe_pieces_without_ids() if saved.tokenizers else ""
     kind = f", {Path(recipe.data.tokenizer).name}" if recipe is not None else ""
-    return f"{size} tokens{kind}{'' if saved.tokenizers else ', but no tokenizer in the folder'}"
+    return f"{size} tokens{kind}{'' if saved.tokenizers else ', but no tokenizer in the folder'}" + (
+        f"; {lacking}" if lacking else ""
+    )
 
 
 def _pairs(folder: Path) -> str:
     try:
-        table = json.loads((folder / RECORD).read_text(encoding="utf-8"))["training"]
+        table = read_stored_table(folder / RECORD)["training"]
         return f"; {table['pairs']:,} pairs, {table['target_tokens']:,} target tokens after cleaning"
-    except (OSError, ValueError, KeyError, TypeError):
+    except (ValueError, KeyError, TypeError):
         return ""
 
 
@@ -82,7 +97,7 @@ def _size(folder: Path, saved: SavedModel) -> str:
     return f"{count:,} parameters, {size} on disk" if stored else f"{count:,} parameters"
 
 
-def _trained(folder: Path, recipe: Recipe) -> str:
+def _describe_training(folder: Path, recipe: Recipe) -> str:
     result = RunFolder(folder).result
     if result is None:
         return f"not finished: of at most {recipe.train.steps:,} steps of about {recipe.train.batch_tokens:,} tokens"
@@ -94,7 +109,7 @@ def _validation(folder: Path) -> str:
     result = RunFolder(folder).result
     if result is None:
         return ""
-    found = [f"loss {result.valid_loss:.3f} a token"]
+    found = [f"loss {result.valid_loss:.3f} per token"]
     if result.valid_bleu is not None:
         found.append(f"BLEU {result.valid_bleu:.2f}, greedy (`evaluate` gives one with its signature)")
     if result.valid_accuracy is not None:
@@ -102,11 +117,18 @@ def _validation(folder: Path) -> str:
     return ", ".join(found) + (f"; it is {result.kept}" if result.kept else "")
 
 
+def _engine(saved: SavedModel) -> str:
+    """Returns the engine that translates with `engine="auto"`, and the reason if it is not the compiled one."""
+    reason = explain_torch(saved.model.eval())
+    if reason:
+        return f"auto is torch: {reason}"
+    return "auto is compiled" + ("" if has_compiled_before() else f", after {DURATION} of compiling at its first use")
+
+
 def _conversion(folder: Path) -> str:
-    """Says how a converted folder was compared with what it was made of."""
-    try:
-        table = json.loads((folder / CONVERSION).read_text(encoding="utf-8"))
-        verdict = "equal" if table.get("passed") else "not equal"
-        return f"{verdict}, {CONVERSION} says by what" if table["compared"] else "not compared with its origin"
-    except (OSError, ValueError, KeyError, TypeError):
+    """Returns the result of verifying a converted folder against its source."""
+    table = read_stored_table(folder / CONVERSION)
+    if "compared" not in table:
         return ""
+    verdict = "equal" if table.get("passed") else "not equal"
+    return f"{verdict}, {CONVERSION} says by what" if table["compared"] else "not compared with its origin"

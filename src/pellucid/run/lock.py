@@ -1,65 +1,43 @@
-"""One process at a time in a run folder, and a sentence for the others."""
+"""The lock of a run folder, and the error for other processes."""
 
-import errno
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from functools import partial
 from pathlib import Path
 
-from filelock import FileLock, Timeout
-
 from pellucid.errors import ConfigError
+from pellucid.files.lock import check_unlocked, lock_or_fail
 
 LOCK = ".lock"
 HOLDER = ".lock-holder"
-"""The number of the process that holds the lock. Beside it, as Windows lets nobody read a file that is locked."""
-WITHOUT_LOCKS = (errno.ENOLCK, errno.EOPNOTSUPP)
-"""The answers of a disk that knows no locks, as some in networks."""
+"""The id of the process that holds the lock: in a separate file, since on Windows a locked file cannot be read."""
 
 
 @contextmanager
-def hold(folder: Path) -> Iterator[None]:
-    """Holds the folder for this process; the system frees what a process that dies has held.
-
-    Raises ConfigError at once where another process holds it. Where the disk knows no locks, nobody is kept out.
-    """
-    lock = _acquire(folder)
-    with suppress(OSError):  # on a full disk it goes without a number
-        (folder / HOLDER).write_text(f"{os.getpid()}\n", encoding="ascii")
-    try:
-        yield
-    finally:
-        # While it is held: a process that has opened the file in the meantime sees that it is gone, and holds nothing.
-        for name in (HOLDER, LOCK):
-            with suppress(OSError):  # Windows removes no file that is locked
-                (folder / name).unlink(missing_ok=True)
-        lock.release()
+def lock_folder(folder: Path) -> Iterator[None]:
+    """Locks the folder within the context. Raises ConfigError if another process has locked it."""
+    with lock_or_fail(folder / LOCK, partial(_make_error, folder)):
+        with suppress(OSError):  # the disk may be full
+            (folder / HOLDER).write_text(f"{os.getpid()}\n", encoding="ascii")
+        try:
+            yield
+        finally:
+            with suppress(OSError):
+                (folder / HOLDER).unlink(missing_ok=True)
 
 
 def check_free(folder: Path) -> None:
-    """Raises ConfigError where another process holds the folder. Writes nothing."""
-    if (folder / LOCK).is_file():
-        with suppress(OSError):  # what cannot be opened is said when it is to be held
-            _acquire(folder).release()
+    """Raises ConfigError if another process has locked the folder. Writes nothing."""
+    check_unlocked(folder / LOCK, partial(_make_error, folder))
 
 
-def _acquire(folder: Path) -> FileLock:
-    lock = FileLock(folder / LOCK)
-    try:
-        lock.acquire(timeout=0)
-    except Timeout as error:
-        raise ConfigError(
-            f"another process{_holder(folder)} is training in `{folder}`",
-            "wait until it has ended, stop it, or choose another `out=`",
-        ) from error
-    except OSError as error:
-        if error.errno not in WITHOUT_LOCKS:
-            raise
-    return lock
-
-
-def _holder(folder: Path) -> str:
+def _make_error(folder: Path) -> ConfigError:
+    number = ""
     with suppress(OSError):
-        if number := (folder / HOLDER).read_text(encoding="ascii", errors="replace").strip():
-            return f" (number {number})"
-    return ""
+        number = (folder / HOLDER).read_text(encoding="ascii", errors="replace").strip()
+    holder = f" (number {number})" if number else ""
+    return ConfigError(
+        f"another process{holder} is training in `{folder}`",
+        "wait until it has ended, stop it, or choose another `out=`",
+    )

@@ -1,4 +1,4 @@
-"""A folder translated by Ray Data: actors, each with a model, take its files, and Ray starts anew what dies."""
+"""Translates a folder with Ray Data: actors, each with a model, process the files, and Ray restarts dead actors."""
 
 import logging
 import signal
@@ -9,33 +9,34 @@ from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
-from pellucid.errors import ConfigError, PellucidError, argument, install, shown
-from pellucid.streams.bulk import BulkTranslation, BulkWork, Outcome
+from pellucid.errors import ConfigError, PellucidError, format_argument, format_install_command, format_value
+from pellucid.streams.file_results import FileResult
+from pellucid.streams.folder_translation import BulkTranslation, BulkWork
 
 
-def translate_by_ray(bulk: BulkTranslation, address: str, actors: int, threads: int | None) -> Iterator[Outcome]:
-    """Yields how each file of a folder ended, in the order in which they end.
+def translate_by_ray(bulk: BulkTranslation, address: str, actors: int, threads: int | None) -> Iterator[FileResult]:
+    """Yields the result of each file of a folder, in the order in which the files finish.
 
     All machines of the cluster must see the model and both folders under the same paths.
 
     Args:
-        address: a cluster's, as `ray.init` takes it; "local" starts one on this machine.
-        actors: how many work side by side.
-        threads: the cores of each; None: one.
+        address: the address of a cluster, as for `ray.init`; "local" starts a cluster on this machine.
+        actors: number of parallel actors.
+        threads: cores per actor; None: one.
 
-    Raises ConfigError where the extra `ray` is missing or there is no such cluster; PellucidError where Ray gives up.
+    Raises ConfigError if the extra `ray` is missing or the cluster does not exist, PellucidError if Ray gives up.
     """
     try:
         import ray
         from ray.data import ActorPoolStrategy
     except ImportError as error:
-        raise ConfigError("`ray=` needs the extra `ray`", install("ray")) from error
+        raise ConfigError("`ray=` requires the extra `ray`", format_install_command("ray")) from error
     for name, count in (("workers", actors), ("threads", threads)):
         if count is not None and count < 1:
-            raise ConfigError(f"{argument(name, count)} must be at least 1")
+            raise ConfigError(f"{format_argument(name, count)} must be at least 1")
     names = bulk.names()
     bulk = _anywhere(bulk)
-    # What is wrong with the model is said here once, and not by each actor again and again.
+    # Errors of the model are raised here once, instead of by each actor.
     replace(bulk.translating, loading={**bulk.translating.loading, "device": "cpu"}).load()
     logging.getLogger("ray.data").setLevel(logging.WARNING)
     was_there = ray.is_initialized()
@@ -46,10 +47,11 @@ def translate_by_ray(bulk: BulkTranslation, address: str, actors: int, threads: 
             ray.init(address, log_to_driver=False, logging_level="warning")
         except (OSError, ValueError, RuntimeError) as error:
             raise ConfigError(
-                f"no cluster of Ray answers: {argument('ray', address)}: {error}", 'name it, or give `ray="local"`'
+                f"no Ray cluster answers: {format_argument('ray', address)}: {error}",
+                'set its address, or set `ray="local"`',
             ) from error
         with suppress(ValueError):  # not in the main thread
-            signal.signal(signal.SIGTERM, stops)  # Ray has its own, which ends the process with status 1
+            signal.signal(signal.SIGTERM, stops)  # Ray's own handler ends the process with status 1
     try:
         ray.data.DataContext.get_current().enable_progress_bars = False
         needs: dict[str, Any] = {"num_cpus": threads or 1}
@@ -61,11 +63,11 @@ def translate_by_ray(bulk: BulkTranslation, address: str, actors: int, threads: 
             **needs,
         )  # fmt: skip
         for row in done.iter_rows():
-            yield Outcome(**row)
+            yield FileResult(**row)
     except ray.exceptions.RayError as error:
         raise PellucidError(
-            f"Ray gave up: {shown(str(error).strip().rpartition(chr(10))[2])}",  # a traceback stands before it
-            "the same command goes on with what is left",
+            f"Ray failed: {format_value(str(error).strip().rpartition(chr(10))[2])}",  # it is preceded by a traceback
+            "run the same command again to continue with the remaining files",
         ) from error
     finally:
         if not was_there:
@@ -73,10 +75,10 @@ def translate_by_ray(bulk: BulkTranslation, address: str, actors: int, threads: 
 
 
 class Actor:
-    """A process of Ray that has opened the model, and translates the files that it is given the names of."""
+    """A process of Ray that loads the model and translates files by name."""
 
     def __init__(self, bulk: BulkTranslation, threads: int) -> None:
-        """Opens the model. Raises what `Translator.load` raises."""
+        """Loads the model. Raises the errors of `Translator.load`."""
         import torch
 
         from pellucid.process import keep_freed_memory
@@ -88,23 +90,23 @@ class Actor:
         self._shards = {shard.name: shard for shard in bulk.shards()}
 
     def __call__(self, row: dict[str, Any]) -> dict[str, Any]:
-        """Translates the file of a row; returns its outcome as one."""
+        """Translates the file of a row and returns its result as a row."""
         work = BulkWork(self._bulk, self._translator, [self._shards[row["name"]]])
         try:
             return asdict(next(work.outcomes(1, None)))
         except PellucidError as error:  # as of a full disk
-            return asdict(Outcome(row["name"], "failed", error=str(error), hint=error.hint))
+            return asdict(FileResult(row["name"], "failed", error=str(error), hint=error.hint))
 
 
 def _knock(address: str) -> None:
-    """Raises OSError where nobody listens at an address with a port: Ray would try again for many minutes."""
+    """Raises OSError if no server listens at an address with a port: Ray would retry for many minutes."""
     host, _, port = address.rpartition("://")[2].rpartition(":")
     if host and port.isdecimal():
         socket.create_connection((host.strip("[]"), int(port)), timeout=10).close()
 
 
 def _anywhere(bulk: BulkTranslation) -> BulkTranslation:
-    """Returns the same with paths that do not depend on the folder that a process is in."""
+    """Returns a copy with absolute paths."""
 
     def anywhere(name: str) -> str:
         return str(Path(name).resolve()) if Path(name).exists() else name

@@ -1,47 +1,57 @@
-"""The texts of a Parquet file: a column read a stretch at a time, and the same table with their translations."""
+"""The texts of a Parquet file: a column, read in chunks, and the same table with translations."""
 
 import hashlib
 import json
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from importlib import import_module
+from itertools import chain, islice
 from pathlib import Path
 from typing import Any
 
-from pellucid.data.lines import STRETCH
-from pellucid.errors import DataError, argument, did_you_mean, install, shown
+from pellucid.data.chunks import MOST
+from pellucid.data.containers import find_repeating_columns, is_text, iterate_texts, rows_together
+from pellucid.errors import DataError, did_you_mean, format_argument, format_install_command, format_list, format_value
+from pellucid.files.budget import MOST_TOGETHER_BYTES
 
 TRANSLATION = "translation"
 """The column that translations are written to."""
 
 
 class ColumnSource:
-    """The texts of a column, which are taken as the lines of a file are: counted and hashed. Null is no text."""
+    """The texts of a column, taken like the lines of a file: counted and hashed. Null is no text."""
 
     is_regular = True
     is_ready = True
 
     def __init__(self, path: Path, column: str | None) -> None:
-        """Opens the file; `column` None: its only column of strings.
+        """Opens the file. If `column` is None, reads the only column of strings.
 
-        Raises DataError where it is no Parquet file, or has no such column, or several to choose from.
+        Raises DataError if it is not a Parquet file, lacks the column, or has several columns of strings.
         """
         self.path = path
         self.number: int = 0
         """The number of texts that were taken."""
         self._hash = hashlib.sha256()
-        need_parquet()
-        self._file = _opened(path)
-        with _damage_in_words(path):
-            self._column = _column_of(self._file.schema_arrow, path, column)
-        self._left: list[str | None] = []
+        check_parquet()
+        with _open(path) as file:
+            self._column = _find_column(file.schema_arrow, path, column)
+            repeating = find_repeating_columns(file.metadata) & {self._column}
+        self._file = _open(path, repeating)
         self._texts = self._read()
 
     def take(self, most: int) -> list[str | None]:
-        """Returns the next texts, `most` at most; at the end there is none. Raises DataError for a damaged file."""
-        while len(self._left) < most and (more := next(self._texts, None)) is not None:
-            self._left += more
-        taken, self._left = self._left[:most], self._left[most:]
+        """Returns the next texts, at most `most`, and stops once they have MOST_TOGETHER_BYTES; an empty list at the
+        end.
+
+        Raises DataError for a damaged file, and for a text beyond the budget.
+        """
+        taken, size = list[str | None](), 0
+        for text in islice(self._texts, most):
+            taken.append(text)
+            size += len(text or "")
+            if size >= MOST_TOGETHER_BYTES:
+                break
         self.number += len(taken)
         for text in taken:
             self._hash.update(b"\0" if text is None else json.dumps(text).encode())
@@ -55,79 +65,109 @@ class ColumnSource:
 
     @property
     def share(self) -> float:
-        """The part of the file that has been read, from 0 to 1."""
+        """The fraction of the file that has been read, from 0 to 1."""
         rows = self._file.metadata.num_rows
         return self.number / rows if rows else 1.0
 
     def skip(self, number: int, digest: str) -> bool:
-        """Passes over so many texts if this is their digest; else stands at the beginning as before. Says which."""
-        while self.number < number and self.take(min(number - self.number, STRETCH)):
+        """Skips `number` texts and returns True if `digest` is theirs; else rewinds and returns False."""
+        while self.number < number and self.take(min(number - self.number, MOST)):
             pass
         if self.number == number and self.digest == digest:
             return True
-        self.number, self._hash, self._left, self._texts = 0, hashlib.sha256(), [], self._read()
+        self.number, self._hash, self._texts = 0, hashlib.sha256(), self._read()
         return False
 
     def close(self) -> None:
         """Closes the file."""
         self._file.close()
 
-    def _read(self) -> Iterator[list[str | None]]:
+    def _read(self) -> Iterator[str | None]:
         with _damage_in_words(self.path):
-            for batch in self._file.iter_batches(batch_size=STRETCH, columns=[self._column]):
-                yield batch.column(0).to_pylist()
+            first = 0
+            for batch in _batches(self._file, [self._column]):
+                yield from iterate_texts(batch.column(0), self._column, first, self.path)
+                first += batch.num_rows
 
 
 def write_translated(source: Path, answers: Path, target: Path) -> None:
-    """Writes the table of a Parquet file with the column `translation` behind the others.
+    """Writes the table of a Parquet file with an additional last column `translation`.
 
     Args:
         answers: a file with a line of JSON for each row, a string or null.
 
-    Raises DataError where the file is damaged, or has another number of rows than there are answers.
+    Raises DataError if the file is damaged, or the numbers of rows and answers differ.
     """
     import pyarrow
     from pyarrow import parquet
 
-    with _damage_in_words(source), _opened(source) as file, answers.open(encoding="utf-8", newline="\n") as lines:
-        schema = file.schema_arrow.append(pyarrow.field(TRANSLATION, pyarrow.string()))
+    with _open(source) as file:
+        whole = file.schema_arrow
+        repeating = find_repeating_columns(file.metadata) & {field.name for field in whole if is_text(field.type)}
+    with (
+        _damage_in_words(source),
+        _open(source, repeating) as file,
+        answers.open(encoding="utf-8", newline="\n") as lines,
+    ):
+        schema = whole.append(pyarrow.field(TRANSLATION, pyarrow.string()))
         with parquet.ParquetWriter(target, schema) as writer:
-            for batch in file.iter_batches(batch_size=STRETCH):
+            for batch in chain.from_iterable(map(_parts, _batches(file, None))):
                 texts = [json.loads(next(lines)) for _ in range(batch.num_rows)]
-                column = pyarrow.array(texts, pyarrow.string())
-                writer.write_batch(pyarrow.record_batch([*batch.columns, column], schema=schema))
+                columns = [column.cast(field.type) for column, field in zip(batch.columns, whole, strict=True)]
+                columns.append(pyarrow.array(texts, pyarrow.string()))
+                writer.write_batch(pyarrow.record_batch(columns, schema=schema))
 
 
-def need_parquet() -> None:
-    """Raises DataError where the library is missing that reads Parquet."""
+def _batches(file: Any, columns: list[str] | None) -> Iterator[Any]:
+    """Yields the rows of a file in batches, which are within a row group and within the memory budget."""
+    for group in range(file.metadata.num_row_groups):
+        together = rows_together(file.metadata.row_group(group), columns)
+        yield from file.iter_batches(together, row_groups=[group], columns=columns)
+
+
+def _parts(batch: Any) -> Iterator[Any]:
+    """Yields a batch in parts that are small enough to expand dictionary-encoded texts to one copy per row."""
+    from pyarrow import compute, types
+
+    size = sum(
+        compute.max(compute.binary_length(column.dictionary)).as_py() or 0
+        for column in batch.columns if types.is_dictionary(column.type)
+    )  # fmt: skip
+    rows = max(1, MOST_TOGETHER_BYTES // max(1, size))
+    for start in range(0, batch.num_rows, rows):
+        yield batch.slice(start, rows)
+
+
+def check_parquet() -> None:
+    """Raises DataError if the library that reads Parquet is missing."""
     try:
         import_module("pyarrow.parquet")
     except ImportError as error:
-        raise DataError("reading and writing Parquet needs the extra `parquet`", install("parquet")) from error
+        raise DataError(
+            "reading and writing Parquet requires the extra `parquet`", format_install_command("parquet")
+        ) from error
 
 
-def _opened(path: Path) -> Any:
+def _open(path: Path, repeating: Iterable[str] = ()) -> Any:
+    """Opens a file; texts of the `repeating` columns stay dictionary-encoded, so that each is read once."""
     from pyarrow import parquet
 
     with _damage_in_words(path):
-        return parquet.ParquetFile(path)
+        return parquet.ParquetFile(path, read_dictionary=sorted(repeating))
 
 
-def _column_of(schema: Any, path: Path, column: str | None) -> str:
-    import pyarrow
-
-    kinds = (pyarrow.types.is_string, pyarrow.types.is_large_string, pyarrow.types.is_string_view)
-    texts = [field.name for field in schema if any(is_kind(field.type) for is_kind in kinds)]
-    named = ", ".join(f"`{shown(name)}`" for name in texts) or "none"
+def _find_column(schema: Any, path: Path, column: str | None) -> str:
+    texts = [field.name for field in schema if is_text(field.type)]
+    named = format_list(texts) or "none"
     if TRANSLATION in schema.names:
-        raise DataError(f"`{shown(path)}` has a column `{TRANSLATION}` already", "rename it, or leave it out")
+        raise DataError(f"`{format_value(path)}` already has a column `{TRANSLATION}`", "rename it, or leave it out")
     if column is None and len(texts) == 1:
         return str(texts[0])
     if column is None:
-        raise DataError(f"which column of `{shown(path)}` is it? Those of strings: {named}", "name it by `column=`")
+        raise DataError(f"`{format_value(path)}` has several columns of strings: {named}", "select one with `column=`")
     if column not in texts:
         raise DataError(
-            f"`{shown(path)}` has no column of strings that {argument('column', column)} names"
+            f"`{format_value(path)}` has no column of strings that {format_argument('column', column)} names"
             f"{did_you_mean(column, texts)}",
             f"its columns of strings: {named}",
         )
@@ -136,14 +176,16 @@ def _column_of(schema: Any, path: Path, column: str | None) -> str:
 
 @contextmanager
 def _damage_in_words(path: Path) -> Iterator[None]:
-    """Says in a sentence what pyarrow says of a file that it cannot read."""
+    """Converts the errors of pyarrow for an unreadable file to DataError."""
     import pyarrow
 
     try:
         yield
     except PermissionError as error:
-        raise DataError(f"cannot read `{shown(path)}`: {error.strerror}", "check who may read it") from error
+        raise DataError(f"cannot read `{format_value(path)}`: {error.strerror}", "check its permissions") from error
     except (pyarrow.ArrowException, UnicodeDecodeError, OSError) as error:
-        if isinstance(error, OSError) and error.errno is not None:  # the system's, as of a full disk; not pyarrow's
+        if isinstance(error, OSError) and error.errno is not None:  # of the system, such as a full disk, not of pyarrow
             raise
-        raise DataError(f"`{shown(path)}` is a damaged Parquet file, or none: {error}", "fetch it again") from error
+        raise DataError(
+            f"`{format_value(path)}` is damaged, or not a Parquet file: {error}", "download it again"
+        ) from error

@@ -1,12 +1,11 @@
-"""An output that a stopped command leaves half-made, and the same command goes on after: `F.partial`, with a manifest.
+"""Resumable output files: an interrupted command leaves `F.partial` and a manifest, and the same command resumes it.
 
-The partial file holds whole stretches of lines. The manifest beside it says of which command they are (verb, model,
-options), and of how many lines of which input: by their digest, so that what is finished is what an uninterrupted
-command would have written, byte for byte, or is begun anew.
+The partial file contains whole chunks of lines. The manifest next to it records the command (verb, model, options), and
+the number and the digest of the input lines. The finished output is therefore identical, byte for byte, to that of an
+uninterrupted command, or the output is started again.
 """
 
 import hashlib
-import json
 import os
 import stat
 import sys
@@ -18,19 +17,25 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any, BinaryIO, Protocol
 
-from pellucid.errors import ConfigError, shown
-from pellucid.files.writing import flush, move_into_place, refusals_in_words, sweep, write_text
+from pellucid.config.tables import rename_options
+from pellucid.errors import ConfigError, format_value
+from pellucid.files.reading import COUNT, TABLE, TEXT
+from pellucid.files.records import RecordFormat, find_changed_keys
+from pellucid.files.writing import convert_write_errors, fsync, remove_stale_files, replace_atomically
 
 if sys.platform != "win32":
     import fcntl
 
-FORMAT = "pellucid-partial/1"
+FORMAT = RecordFormat(
+    "pellucid-partial/1",
+    {"command": TABLE, "lines": COUNT, "input_sha256": TEXT, "bytes": COUNT, "output_sha256": TEXT},
+)
 SECONDS_BETWEEN_RECORDS = 2.0
-"""The most that a kill can cost; writing the manifest after each of many small stretches would cost more."""
+"""Seconds of work at most that a kill loses; writing the manifest after each small chunk would be slower."""
 
 
-class Countable(Protocol):
-    """A source that counts what is read of it: a LineSource."""
+class PositionedSource(Protocol):
+    """A source that counts the lines read from it: a LineSource."""
 
     number: int
 
@@ -41,87 +46,82 @@ class Countable(Protocol):
 
 
 @dataclass(frozen=True)
-class Reached:
-    """The place up to which a source had been read: so many lines, with this digest."""
+class StreamPosition:
+    """The position up to which a source had been read: the number of lines and their digest."""
 
     number: int
     digest: str
 
     @classmethod
-    def by(cls, source: Countable) -> "Reached":
-        """Returns how far it has been read now."""
+    def from_source(cls, source: PositionedSource) -> "StreamPosition":
+        """Returns the current position of a source."""
         return cls(source.number, source.digest)
 
 
-class TakenError(ConfigError):
-    """Is raised where another process writes the same output now."""
+class OutputLockedError(ConfigError):
+    """Raised if another process is writing the same output."""
 
 
-def with_versions(command: Mapping[str, Any]) -> dict[str, Any]:
-    """Returns what decides an output, with the versions of what computes it."""
+def add_versions(command: Mapping[str, Any]) -> dict[str, Any]:
+    """Returns the settings that determine an output, with the versions of Pellucid and torch."""
     return {"pellucid": version("pellucid"), "torch": version("torch"), **command}
 
 
-def differing(stored: Mapping[str, Any], command: Mapping[str, Any]) -> list[str]:
-    """Returns the names of what differs between two commands."""
-    return [name for name in {**stored, **command} if stored.get(name) != command.get(name)]
-
-
 class PartialOutput:
-    """The half-made file, open to be written. What is written counts when it is recorded in the manifest."""
+    """The partial file, open for writing. Written lines count only after they are recorded in the manifest."""
 
     def __init__(
         self,
         target: Path,
         command: Mapping[str, Any],
-        source: Countable,
+        source: PositionedSource,
         *,
-        beside: Path | None = None,
-        place: Callable[[Path, Path], object] = move_into_place,
+        base: Path | None = None,
+        place: Callable[[Path, Path], object] = replace_atomically,
     ) -> None:
-        """Opens it.
+        """Opens the partial file.
 
         Args:
-            beside: the path whose name it has, with `.partial` behind; None: the target's.
-            place: makes the target of the finished file, which is gone then.
+            base: the path to which `.partial` is appended; None: the target's path.
+            place: creates the target from the finished file and removes the latter.
 
-        Raises TakenError where another process writes it now.
+        Raises OutputLockedError if another process is writing it.
         """
-        beside = beside or target
+        base = base or target
         self.target = target
-        self.path: Path = beside.with_name(f"{beside.name}.partial")
-        self.manifest: Path = beside.with_name(f"{beside.name}.partial.json")
-        self.command: dict[str, Any] = with_versions(command)
+        self.path: Path = base.with_name(f"{base.name}.partial")
+        self.manifest: Path = base.with_name(f"{base.name}.partial.json")
+        self.command: dict[str, Any] = add_versions(command)
         self.source = source
         self._place = place
         self._recorded_at = time.monotonic()
         self._hash = hashlib.sha256()
         self._bytes = 0
-        # What the bytes answer: of the source more may have been taken since.
-        self._reached = Reached.by(source)
-        self._file = self._held()
+        # The position that the written bytes correspond to: more may have been read from the source since.
+        self._reached = StreamPosition.from_source(source)
+        self._file = self._open_locked()
 
-    def begin(self, fresh: bool, say: Callable[[str], object]) -> None:
-        """Goes on after what is there, or begins anew, and says which where anything was there."""
-        table = self._stored()
-        reason = "a fresh start was asked for" if fresh else self._other(table) or self._damage(table)
+    def begin(self, fresh: bool, log_line: Callable[[str], object]) -> None:
+        """Resumes an existing partial file or starts again, and logs which of the two if there was a file."""
+        table = FORMAT.read(self.manifest) if self.path.is_file() else None
+        reason = "a fresh start was requested" if fresh else self._other(table) or self._damage(table)
         if table is not None and reason is None:
             if self.source.skip(table["lines"], table["input_sha256"]):
                 self._file.truncate(table["bytes"])
                 self._file.seek(table["bytes"])
-                self._bytes, self._reached = table["bytes"], Reached.by(self.source)
-                say(f"going on after line {table['lines']:,}: `{shown(self.path)}` has those before it")
+                self._bytes, self._reached = table["bytes"], StreamPosition.from_source(self.source)
+                log_line(f"resuming after line {table['lines']:,}: `{format_value(self.path)}` has the lines before it")
                 return
-            reason = "the input is another one"
+            reason = "the input differs"
         if self.path.stat().st_size:
-            say(f"`{shown(self.path)}` is begun anew: {reason or 'nothing says what it is of'}")
+            log_line(f"`{format_value(self.path)}` is started over: {reason or 'it has no record'}")
         self._hash = hashlib.sha256()
         self.manifest.unlink(missing_ok=True)
         self._file.seek(0)
         self._file.truncate()
 
-    def write(self, text: str, reached: Reached) -> None:
-        """Writes the lines for what had been taken from the source then, and records them now and then."""
+    def write(self, text: str, reached: StreamPosition) -> None:
+        """Writes the output up to the source position `reached`, and records it from time to time."""
         data = text.encode()
         self._file.write(data)
         self._file.flush()
@@ -132,60 +132,52 @@ class PartialOutput:
             self.record()
 
     def record(self) -> None:
-        """Puts on the disk what has been written, then the manifest that counts it."""
+        """Flushes the written data to disk, then writes the manifest that counts it."""
         os.fsync(self._file.fileno())
-        table = {
-            "format": FORMAT, "command": self.command, "lines": self._reached.number,
-            "input_sha256": self._reached.digest,
-            "bytes": self._bytes, "output_sha256": self._hash.hexdigest(),
-        }  # fmt: skip
-        write_text(self.manifest, json.dumps(table, indent=1, ensure_ascii=False) + "\n")
+        FORMAT.write(
+            self.manifest, command=self.command, lines=self._reached.number, input_sha256=self._reached.digest,
+            bytes=self._bytes, output_sha256=self._hash.hexdigest(),
+        )  # fmt: skip
         self._recorded_at = time.monotonic()
 
     def finish(self) -> None:
-        """Has the finished file take the place of the target."""
-        if self.target.exists():  # whoever may read it goes on to
+        """Replaces the target with the finished file."""
+        if self.target.exists():  # keeps its permissions
             self.path.chmod(stat.S_IMODE(self.target.stat().st_mode) & 0o777)
-        if sys.platform == "win32":  # it moves no file that is open
+        if sys.platform == "win32":  # an open file cannot be moved there
             self._file.close()
         self._place(self.path, self.target)
         self.manifest.unlink(missing_ok=True)
-        sweep(self.manifest)
-        flush(self.target.parent)
-        self._file.close()  # until then it is locked: nobody begins anew what is being placed
+        remove_stale_files(self.manifest)
+        fsync(self.target.parent)
+        self._file.close()  # it is locked until then, so that no other process restarts it
 
-    def keep(self, say: Callable[[str], object]) -> None:
-        """Keeps what is whole of an output that was stopped, and says how much; of nothing nothing stays."""
+    def keep(self, log_line: Callable[[str], object]) -> None:
+        """Keeps the complete lines of an interrupted output and logs their number; removes an empty file."""
         if self._reached.number:
-            with suppress(OSError, ValueError):  # on a full disk what was recorded before counts; or it is closed
+            with suppress(OSError, ValueError):  # on a full disk the previous record counts; or the file is closed
                 self.record()
-            say(f"kept: {self._reached.number:,} lines in `{shown(self.path)}`; the same command goes on after them")
+            log_line(
+                f"kept {self._reached.number:,} lines in `{format_value(self.path)}`; run the same command again to "
+                "resume after them"
+            )
         else:
             self.path.unlink(missing_ok=True)
             self.manifest.unlink(missing_ok=True)
         self._file.close()
 
-    def _stored(self) -> dict[str, Any] | None:
-        """Returns the manifest, where there is one that can be read, and something that it is of."""
-        if not self.path.is_file():
-            return None
-        try:
-            table = json.loads(self.manifest.read_text(encoding="utf-8"))
-            is_whole = table["format"] == FORMAT and isinstance(table["command"], dict)
-            whole = is_whole and all(type(table[key]) is int and table[key] >= 0 for key in ("lines", "bytes"))
-        except (OSError, ValueError, KeyError, TypeError, RecursionError):
-            return None
-        return table if whole else None
-
     def _other(self, table: dict[str, Any] | None) -> str | None:
-        """Says what differs between the command that left it and this one, in words."""
-        if table is None or table["command"] == self.command:
+        """Returns a description of the difference between the command that left the file and this one, or None."""
+        if table is None:
             return None
-        names = " and ".join(f"`{shown(name)}`" for name in differing(table["command"], self.command)[:5])
-        return f"it is of another command, whose {names} differed"
+        stored, asked = rename_options(table["command"]), rename_options(self.command)
+        if stored == asked:
+            return None
+        names = " and ".join(f"`{format_value(name)}`" for name in find_changed_keys(stored, asked)[:5])
+        return f"it is from another command with other {names}"
 
     def _damage(self, table: dict[str, Any] | None) -> str | None:
-        """Says in words whether what the manifest counts is there; its hash goes on from there."""
+        """Returns a description of the damage, if the file differs from the manifest; the hash continues from there."""
         if table is None:
             return None
         self._file.seek(0)
@@ -193,16 +185,25 @@ class PartialOutput:
         while left and (data := self._file.read(min(left, 1 << 20))):
             self._hash.update(data)
             left -= len(data)
-        return None if self._hash.hexdigest() == table.get("output_sha256") else "it has been changed"
+        return None if self._hash.hexdigest() == table["output_sha256"] else "it was changed"
 
-    def _held(self) -> BinaryIO:
-        """Returns the file, opened and locked; where disks know no locks, nobody is kept out.
+    def _open_locked(self) -> BinaryIO:
+        """Returns the file, opened and locked; on file systems without locks, other processes are not excluded.
 
-        Raises TakenError where another process writes it now.
+        Raises OutputLockedError if another process is writing it, ConfigError if its path is a link or a pipe.
         """
         while True:
             with suppress(FileExistsError):
                 self.path.open("xb").close()
+            try:
+                mode = self.path.lstat().st_mode
+            except FileNotFoundError:  # another process has finished it in the meantime
+                continue
+            if not stat.S_ISREG(mode):  # the target of a link must not be written
+                raise ConfigError(
+                    f"`{format_value(self.path)}` is not a regular file, but the partial output is written there",
+                    "remove it, or name another output",
+                )
             file = self.path.open("r+b")
             if sys.platform == "win32":
                 return file
@@ -210,8 +211,8 @@ class PartialOutput:
                 fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError:
                 file.close()
-                raise TakenError(
-                    f"another process is writing `{shown(self.target)}`",
+                raise OutputLockedError(
+                    f"another process is writing `{format_value(self.target)}`",
                     "wait until it has ended, or name another file",
                 ) from None
             except OSError:
@@ -224,22 +225,28 @@ class PartialOutput:
 
 @contextmanager
 def partial_output(
-    target: Path, command: Mapping[str, Any], source: Countable, *, fresh: bool, say: Callable[[str], object]
+    target: Path,
+    command: Mapping[str, Any],
+    source: PositionedSource,
+    *,
+    fresh: bool,
+    log_line: Callable[[str], object],
 ) -> Iterator[PartialOutput]:
-    """Opens an output that becomes `target` when its context ends well, and else stays to be gone on with.
+    """Opens an output that becomes `target` when its context exits normally; after an error the partial output is kept
+    and can be resumed.
 
     Args:
-        command: what decides the output beside the input, as JSON has it.
-        fresh: begins anew whatever is there.
+        command: the settings that determine the output in addition to the input, as JSON values.
+        fresh: If True, discards an existing partial output.
 
-    Raises DataError where nothing can be written there, ConfigError where another process does so now.
+    Raises DataError if the target cannot be written, ConfigError if another process is writing it.
     """
-    with refusals_in_words(target):
+    with convert_write_errors(target):
         partial = PartialOutput(target, command, source)
         try:
-            partial.begin(fresh, say)
+            partial.begin(fresh, log_line)
             yield partial
             partial.finish()
         except BaseException:
-            partial.keep(say)
+            partial.keep(log_line)
             raise

@@ -1,11 +1,11 @@
-"""The progress of a stream of lines: a bar on a terminal, else a line now and then."""
+"""The progress of a stream of lines: a bar on a terminal, else a line from time to time."""
 
 import time
 from collections.abc import Callable
 from types import TracebackType
 from typing import TYPE_CHECKING, Self
 
-if TYPE_CHECKING:  # imported where there is progress to show: whoever asks for one sentence does not wait for it
+if TYPE_CHECKING:  # imported only to show progress, so that a single sentence is answered faster
     from rich.console import Console
     from rich.progress import Progress
 
@@ -13,10 +13,10 @@ SECONDS_BETWEEN_LINES = 30.0
 
 
 class LineProgress:
-    """Tells lines done, lines a second, and the time left where it is known how much there is."""
+    """Shows lines done, lines per second, and the remaining time if the size of the input is known."""
 
     def __init__(self, *, shown: bool, clock: Callable[[], float] = time.monotonic) -> None:
-        """`shown`: whether there is anything to wait for; what is typed in, or answered to a program, is not."""
+        """`shown`: whether to show progress: False for lines that are typed in or come from a waiting program."""
         self._clock = clock
         self._started = self._told = clock()
         self._begun: tuple[int, float] | None = None
@@ -45,12 +45,12 @@ class LineProgress:
             self._bar.stop()
 
     def begin(self, lines: int, share: float | None) -> None:
-        """Says where it begins: what an earlier command has done took none of this one's time."""
+        """Sets the starting point, so that lines done by an earlier command do not count as speed."""
         self._begun = lines, share or 0.0
         self._started = self._told = self._clock()
 
     def update(self, lines: int, share: float | None) -> None:
-        """Tells that so many lines are done, and how much of the input is read where that is known."""
+        """Shows that `lines` lines are done, and the fraction `share` of the input that is read, if known."""
         text = self._text(lines, share)
         if self._bar is not None:
             self._bar.update(self._task, completed=share, total=None if share is None else 1.0, text=text)

@@ -1,4 +1,4 @@
-"""The source of a stream's lines: a file, standard input or a pipe, taken a stretch at a time."""
+"""The source of a stream's lines: a file, standard input or a pipe, taken a chunk at a time."""
 
 import hashlib
 import io
@@ -10,36 +10,35 @@ from pathlib import Path
 from typing import BinaryIO, cast, get_args
 
 from pellucid.config.data import OnBadUtf8
-from pellucid.data.lines import decode_line, origin, raw_lines, standard_input
-from pellucid.errors import ConfigError, DataError, did_you_mean, shown
-from pellucid.streams.arrivals import Arrivals
-
-MOST_LINE_BYTES = 1 << 24
-"""The longest line that is answered, 16 MiB: a line is a sentence or a passage, and all of it is held at once."""
+from pellucid.data.lines import decode_line, format_display_name, open_stdin, read_raw_lines
+from pellucid.errors import ConfigError, DataError, did_you_mean, format_value
+from pellucid.files.budget import MOST_TEXT_BYTES, MOST_TOGETHER_BYTES
+from pellucid.files.formats import HEAD, detect_format
+from pellucid.streams.background_reader import Arrivals
 
 PASSED_AT_ONCE = 4096
 
 TEXT = "TEXT"
-"""The name that the help has for a text that is given as an argument."""
+"""The name that the help uses for a text passed as an argument."""
 
 ON_BAD_UTF8 = get_args(OnBadUtf8)
 
 
 class LineSource:
-    """The lines of a file ("-": standard input), plain or gzip; what is taken is counted and hashed.
+    """The lines of a file ("-": standard input), plain or gzip; lines that are taken are counted and hashed.
 
-    A regular file gives as many lines as are asked for; a pipe or a terminal those that have arrived, so that a program
-    that writes a line and waits has its answer.
+    A regular file returns as many lines as requested; a pipe or a terminal returns the lines that have arrived, so that
+    a program that writes a line and waits gets its answer.
     """
 
     def __init__(self, path: str, on_bad_utf8: str = "error", text: str | None = None) -> None:
-        """Takes the lines of `text`, if that is given.
+        """Reads the lines of `text`, if given.
 
-        Raises DataError where there is no such file; ConfigError for another `on_bad_utf8`.
+        Raises DataError if the file does not exist, ConfigError for another `on_bad_utf8`.
         """
         if on_bad_utf8 not in ON_BAD_UTF8:
             raise ConfigError(
-                f"`on_bad_utf8={shown(on_bad_utf8)}` is unknown{did_you_mean(on_bad_utf8, ON_BAD_UTF8)}",
+                f"`on_bad_utf8={format_value(on_bad_utf8)}` is unknown{did_you_mean(on_bad_utf8, ON_BAD_UTF8)}",
                 f"choose one of {', '.join(ON_BAD_UTF8)}",
             )
         self.path: str = path if text is None else TEXT
@@ -47,10 +46,10 @@ class LineSource:
         """The number of lines that were taken."""
         self._on_bad_utf8 = cast(OnBadUtf8, on_bad_utf8)
         self._hash = hashlib.sha256()
-        # What was no UTF-8 on the command line is none here either, and is said like that of a file.
-        self._file = _opened(path) if text is None else io.BytesIO(text.encode(errors="surrogateescape") + b"\n")
+        # Bytes that were not UTF-8 on the command line are restored, and reported like invalid bytes of a file.
+        self._file = _open(path) if text is None else io.BytesIO(text.encode(errors="surrogateescape") + b"\n")
         self.status: os.stat_result | None = _status(self._file)
-        """The system's description of the file; None where it is none."""
+        """The system's status of the file; None if it is not a file."""
         self._start = self._file.tell() if self.is_regular else 0
         self._passed: list[bytes] = []
         self._again: Iterator[bytes] = iter(())
@@ -59,9 +58,9 @@ class LineSource:
         self._begin()
 
     def take(self, most: int) -> list[str | None]:
-        """Returns the next lines, `most` at most, None for one that is left out; at the end there is none.
+        """Returns the next lines, at most `most`, with None for a skipped line; an empty list at the end.
 
-        Raises DataError for one that is not UTF-8, or is too long, and for a damaged gzip file.
+        Raises DataError for a line that is not UTF-8 or too long, and for a damaged gzip file.
         """
         lines = []
         for raw in self._take_raw(most):
@@ -71,7 +70,7 @@ class LineSource:
 
     @property
     def is_ready(self) -> bool:
-        """True where take() would not wait for who feeds a pipe."""
+        """True if take() would not wait for a pipe."""
         return self.is_regular or (self._arrivals is not None and self._arrivals.is_ready)
 
     @property
@@ -80,7 +79,7 @@ class LineSource:
         return self._hash.hexdigest()
 
     def skip(self, number: int, digest: str) -> bool:
-        """Passes over so many lines if this is their digest; else stands at the beginning as before. Says which."""
+        """Skips `number` lines and returns True if `digest` is theirs; else rewinds and returns False."""
         while self.number < number and (raw := self._take_raw(min(number - self.number, PASSED_AT_ONCE))):
             for line in raw:
                 self._count(line)
@@ -92,7 +91,7 @@ class LineSource:
         return False
 
     def restart(self) -> None:
-        """Stands at the beginning again after lines were passed over."""
+        """Rewinds to the beginning after lines were skipped."""
         self.number, self._hash = 0, hashlib.sha256()
         if self.is_regular:
             self._file.seek(self._start)
@@ -107,32 +106,32 @@ class LineSource:
 
     @property
     def share(self) -> float | None:
-        """The part of a regular file that has been read, from 0 to 1."""
+        """The fraction of a regular file that has been read, from 0 to 1; else None."""
         if not self.is_regular or self.status is None:
             return None
         length = self.status.st_size - self._start
         return min(1.0, (self._file.tell() - self._start) / length) if length > 0 else 1.0
 
     def close(self) -> None:
-        """Closes the file, if it is not standard input. A pipe that a thread waits for is left to the system."""
+        """Closes the file, unless it is standard input. A pipe that a thread waits for is left to the system."""
         if self.path != "-" and self.is_regular:
             self._file.close()
 
     def _begin(self) -> None:
-        self._lines = raw_lines(self._file, self.path, MOST_LINE_BYTES)
+        self._lines = read_raw_lines(self._file, self.path, MOST_TEXT_BYTES)
 
-    def _closing(self, lines: Iterator[bytes]) -> Iterator[bytes]:
+    def _read_and_close(self, lines: Iterator[bytes]) -> Iterator[bytes]:
         yield from lines
         if self.path != "-":
             self._file.close()
 
     def _take_raw(self, most: int) -> list[bytes]:
-        if again := list(islice(self._again, most)):
+        if again := _take_together(self._again, most):
             return again
         if self.is_regular:
-            return list(islice(self._lines, most))
-        if self._arrivals is None:  # its thread begins here: until lines are wanted, the process may be copied
-            self._arrivals = Arrivals(self._closing(self._lines))
+            return _take_together(self._lines, most)
+        if self._arrivals is None:  # its thread begins here: until then the process can be forked
+            self._arrivals = Arrivals(self._read_and_close(self._lines))
         return self._arrivals.take(most)
 
     def _count(self, raw: bytes) -> None:
@@ -141,8 +140,19 @@ class LineSource:
         self._hash.update(b"\n")
 
 
+def _take_together(lines: Iterator[bytes], most: int) -> list[bytes]:
+    """Returns the next lines, at most `most`, and stops once they have MOST_TOGETHER_BYTES."""
+    taken, size = list[bytes](), 0
+    for line in islice(lines, most):
+        taken.append(line)
+        size += len(line)
+        if size >= MOST_TOGETHER_BYTES:
+            break
+    return taken
+
+
 class PairSource:
-    """Two sources side by side: line n of both belongs together."""
+    """Two parallel sources: line n of one belongs to line n of the other."""
 
     def __init__(self, first: LineSource, second: LineSource) -> None:
         self._first, self._second = first, second
@@ -151,13 +161,13 @@ class PairSource:
         self._ended = False
 
     def take(self, most: int) -> list[tuple[str, str] | None]:
-        """Returns the next pairs, `most` at most, None for one of which a side is left out; at the end there is none.
+        """Returns the next pairs, at most `most`, with None for a pair with a skipped side; an empty list at the end.
 
-        Raises what LineSource.take() raises; DataError, after the last pair, where one source has more lines.
+        Raises the errors of LineSource.take(); DataError, after the last pair, if one source has more lines.
         """
         if self._ended:
             return self._end()
-        # Of a pipe what has arrived is taken, so it leads, and a file brings as many lines.
+        # A pipe returns the lines that have arrived, so it leads, and a file returns as many.
         leads, follows = self._first, self._second
         if leads.is_regular and not follows.is_regular:
             leads, follows = follows, leads
@@ -173,31 +183,33 @@ class PairSource:
         return [None if one is None or other is None else (one, other) for one, other in pairs]
 
     def _end(self) -> list[tuple[str, str] | None]:
-        """Returns nothing more, where both have ended at the same line."""
+        """Returns an empty list if both have ended at the same line. Raises DataError otherwise."""
         for source in (self._first, self._second):
             while source.take(PASSED_AT_ONCE):
                 pass
         one, other = self._first, self._second
         if one.number != other.number:
             raise DataError(
-                f"{origin(one.path)} and {origin(other.path)} must have as many lines as each other, but "
-                f"{origin(one.path)} has {one.number:,} and {origin(other.path)} {other.number:,}",
+                f"{format_display_name(one.path)} and {format_display_name(other.path)} must have the same number of "
+                "lines, but "
+                f"{format_display_name(one.path)} has {one.number:,} and "
+                f"{format_display_name(other.path)} {other.number:,}",
                 "line n of each file must belong to the same sentence",
             )
         return []
 
     @property
     def is_ready(self) -> bool:
-        """True where both are."""
+        """True if both sources are ready."""
         return self._first.is_ready and self._second.is_ready
 
     @property
     def digest(self) -> str:
-        """The digests of both, one behind the other."""
+        """The digests of both, concatenated."""
         return self._first.digest + self._second.digest
 
     def skip(self, number: int, digest: str) -> bool:
-        """Does what LineSource.skip() does, for both or neither."""
+        """Skips pairs as LineSource.skip() does, in both sources or neither."""
         half = len(digest) // 2
         if not self._first.skip(number, digest[:half]):
             return False
@@ -209,32 +221,74 @@ class PairSource:
 
     @property
     def is_regular(self) -> bool:
-        """True where both can be read again."""
+        """True if both can be read again."""
         return self._first.is_regular and self._second.is_regular
 
     @property
     def share(self) -> float | None:
-        """The part of the first that has been read."""
+        """The fraction of the first source that has been read."""
         return self._first.share
 
 
-def _opened(path: str) -> BinaryIO:
-    """Opens a file, without a buffer where it may be a pipe: a thread that waits for one must hold no lock then."""
+TEXT_ENDINGS = (".txt", ".text", ".tsv", ".gz", ".zst")
+"""Endings of files of lines, in addition to the endings of the rejected formats."""
+
+
+def check_is_text(text: str | None, hint: str = "`input=FILE` reads the lines of a file") -> None:
+    """Rejects a text that names a file or a folder, or looks like a file name.
+
+    Args:
+        hint: how the command reads a file.
+
+    Raises DataError that explains how to read the file, and how to pass its name as a text.
+    """
+    if text is None or "\n" in text:
+        return
+    path = Path(text)
+    way = f"{hint}; to translate the name itself, use standard input"
+    if os.path.isfile(text):
+        check_is_lines(text)
+        raise DataError(f"the text `{format_value(path)}` is the name of a file", way)
+    if os.path.isdir(text) and {"/", os.sep} & set(text):
+        raise DataError(f"the text `{format_value(path)}` is the name of a folder", way)
+    if not any(map(str.isspace, text)) and (path.suffix in TEXT_ENDINGS or detect_format(text, b"") is not None):
+        raise DataError(f"the text `{format_value(path)}` looks like the name of a file, but no such file exists", way)
+
+
+def check_is_lines(path: str, head: bytes | None = None) -> None:
+    """Raises DataError if a file is a document, a table or an archive instead of lines of text; see `FORMATS`.
+
+    Args:
+        head: the first bytes, if known.
+    """
+    if (found := detect_format(path, head)) is not None:
+        raise DataError(
+            f"{format_display_name(path)} is {found.name}, but the input must be lines of plain text",
+            f"{found.to_text}; to read its lines unchanged, pipe them: `cat FILE | ...`",
+        )
+
+
+def _open(path: str) -> BinaryIO:
+    """Opens a file, without a buffer if it may be a pipe: a thread that waits for a pipe must not hold a lock."""
     if path == "-":
-        buffered = standard_input()
-        return buffered if _is_regular(_status(buffered)) else cast(BinaryIO, getattr(buffered, "raw", buffered))
+        buffered = open_stdin()
+        if not _is_regular(_status(buffered)):
+            return cast(BinaryIO, getattr(buffered, "raw", buffered))
+        check_is_lines(path, cast(io.BufferedReader, buffered).peek(HEAD))
+        return buffered
     try:
         status = os.stat(path)
         if stat.S_ISDIR(status.st_mode):
-            raise DataError(f"`{shown(Path(path))}` is a folder, not a text file", "name the file in it")
+            raise DataError(f"`{format_value(Path(path))}` is a folder, not a text file", "name the file in it")
+        check_is_lines(path)
         return open(path, "rb") if _is_regular(status) else cast(BinaryIO, open(path, "rb", buffering=0))
     except FileNotFoundError:
         raise DataError(
-            f"no file `{shown(Path(path))}`", "check the path; it is relative to the folder you are in"
+            f"no file `{format_value(Path(path))}`", "check the path; a relative path starts at the current directory"
         ) from None
     except (OSError, ValueError) as error:
-        reason = error.strerror if isinstance(error, OSError) else "no name holds a NUL character"
-        raise DataError(f"cannot read `{shown(Path(path))}`: {reason}", "name another file") from error
+        reason = error.strerror if isinstance(error, OSError) else "a file name has no NUL character"
+        raise DataError(f"cannot read `{format_value(Path(path))}`: {reason}", "name another file") from error
 
 
 def _status(file: BinaryIO) -> os.stat_result | None:

@@ -1,61 +1,70 @@
-"""A stream answered by several processes side by side, each with a model of its own."""
+"""Answers a stream with several parallel processes, each with its own model."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from pellucid.errors import ConfigError, argument
-from pellucid.workers import Answering, Stretches, Workers, may_be_copied
+from pellucid.errors import ConfigError, format_argument
+from pellucid.workers import Answering, Chunks, Workers, can_fork
 
 if TYPE_CHECKING:
     from pellucid.tasks.task import TextModel
 
 
 @contextmanager
-def answering_by(
+def run_workers(
     workers: int,
     threads: int | None,
     task: "TextModel[Any]",
     load: Callable[[], "TextModel[Any]"],
-    options: Mapping[str, Any],
-) -> Iterator[Callable[[Stretches[Any], Callable[[], bool]], Iterator[Sequence[Any]]]]:
-    """Yields what answers the stretches of a stream: this process, or several workers with so many threads each.
+    options: Mapping[str, Any] | None = None,
+    make_answering: "Callable[[Any], Answering[Any, Any]] | None" = None,
+) -> Iterator[Callable[[Chunks[Any], Callable[[], bool]], Iterator[Sequence[Any]]]]:
+    """Yields a function that answers the chunks of a stream in this process, or in workers with `threads` threads each.
 
     Args:
-        task: the model, opened with one thread where there are workers: none that it has started is copied then.
-        load: opens the same model in another process.
-        options: those of `task.answer`.
+        task: the model, loaded with one thread if there are workers, so that no thread exists at the fork.
+        load: loads the same model in another process.
+        options: the options of `task.process_lines`.
+        make_answering: returns the function that answers chunks by a model, in place of `task.process_lines`.
 
-    Raises ConfigError for workers beside a device, which they would share.
+    Raises ConfigError for several workers on a device other than the CPU, which they would share.
     """
     if workers == 1:
-        yield lambda stretches, _: (task.answer(lines, place, **options) for place, lines in stretches)
+        answer = (make_answering or partial(_process_lines, options or {}))(task)
+        yield lambda chunks, _: (answer(lines, place) for place, lines in chunks)
         return
     device = task.device.type
     if device != "cpu":
         raise ConfigError(
-            f"{argument('workers', workers)} share the cores of a processor among them, and the model is on {device}",
-            'leave it out, or give `device="cpu"`',
+            f"{format_argument('workers', workers)} share the cores of a CPU, but the model is on {device}",
+            'leave it out, or set `device="cpu"`',
         )
-    forks = may_be_copied()
-    opened = partial(_given, task) if forks else load
-    ready = partial(_ready, opened, threads, options)
+    forks = can_fork()
+    opened = partial(_return_task, task) if forks else load
+    ready = partial(_ready, opened, threads, make_answering or partial(_process_lines, options or {}))
     running: Workers[Any, Any] = Workers(workers, ready, "fork" if forks else "spawn")
     try:
-        yield running.answered
+        yield running.answer_chunks
     finally:
         running.stop()
 
 
-def _given(task: "TextModel[Any]") -> "TextModel[Any]":
+def _return_task(task: "TextModel[Any]") -> "TextModel[Any]":
     return task
 
 
+def _process_lines(options: Mapping[str, Any], task: "TextModel[Any]") -> Answering[Any, Any]:
+    return partial(task.process_lines, **options)
+
+
 def _ready(
-    load: Callable[[], "TextModel[Any]"], threads: int | None, options: Mapping[str, Any]
+    load: Callable[[], "TextModel[Any]"],
+    threads: int | None,
+    make_answering: Callable[["TextModel[Any]"], Answering[Any, Any]],
 ) -> Answering[Any, Any]:
-    """Returns what answers lines in a worker, with the settings of a command's own process."""
+    """Returns the function that answers lines in a worker, with the process settings of a command."""
     import torch
 
     from pellucid.process import keep_freed_memory
@@ -63,4 +72,4 @@ def _ready(
     if threads is not None:
         torch.set_num_threads(threads)
     keep_freed_memory()
-    return partial(load().answer, **options)
+    return make_answering(load())

@@ -1,1 +1,1 @@
-"""Many trainings as one experiment: settings and seeds from a file, what each responded, and all runs of a folder."""
+"""Hyperparameter sweeps: runs settings and seeds from a file, compares them, and lists all runs of a folder."""

@@ -1,12 +1,12 @@
-"""Estimates the time of a sweep: by the runs of it that have finished, else by training each setting for a moment."""
+"""Estimates the time of a sweep from its finished runs, else by training each setting for a moment."""
 
 from statistics import fmean
 
 import torch
 
-from pellucid.data.locate import locate
+from pellucid.data.locate import resolve_paths
 from pellucid.data.prepare import Corpus, open_corpus, train_tokenizers
-from pellucid.planning.pace import measure_pace, sample_shard
+from pellucid.planning.pace import measure_throughput, sample_shard
 from pellucid.planning.settings import find_model_config
 from pellucid.sweep.experiment import Experiment
 from pellucid.sweep.file import Sweep, Trial
@@ -17,29 +17,29 @@ SAMPLE = 5_000  # pairs
 
 
 def estimate_seconds(experiment: Experiment) -> dict[str, float]:
-    """Returns the seconds that each setting's training may take, by its name; of some nothing is known.
+    """Returns the estimated seconds of training per setting, by its name; settings without an estimate are left out.
 
-    Validation and scoring are not in what is measured, and other work on the machine makes all of it longer.
+    The estimate excludes validation and scoring, and other work on the machine increases it.
     """
     sweep, found = experiment.sweep, dict[str, float]()
     for setting in sweep.settings:
         trials = [trial for trial in sweep.trials if trial.setting is setting]
-        results = [run.seconds for t in trials if (run := experiment.surveyed().get(t.name)) and run.seconds]
+        results = [run.seconds for t in trials if (run := experiment.summarize_runs().get(t.name)) and run.seconds]
         if results:
             found[setting.name] = fmean(results)
         elif (
             trials[0].recipe.task == "translate"
             and not trials[0].recipe.train.init_from
-            and (measured := _measured(sweep, trials[0])) is not None
+            and (measured := _measure_seconds(sweep, trials[0])) is not None
         ):
             found[setting.name] = measured
     return found
 
 
-def _measured(sweep: Sweep, trial: Trial) -> float | None:
-    """Returns the seconds of a training; None where the first pairs are all too long or empty."""
+def _measure_seconds(sweep: Sweep, trial: Trial) -> float | None:
+    """Returns the seconds of a training run; None if the first pairs are all too long or empty."""
     recipe, threads = trial.recipe, torch.get_num_threads()
-    corpus = open_corpus(locate(recipe.data, sweep.data_dir or None), recipe.task)
+    corpus = open_corpus(resolve_paths(recipe.data, sweep.data_dir or None), recipe.task)
     assert isinstance(corpus, Corpus), "a translator's texts are pairs"
     tokenizers = train_tokenizers(corpus)
     pairs = [pair for _, pair in zip(range(SAMPLE), corpus.train(), strict=False)]
@@ -51,7 +51,7 @@ def _measured(sweep: Sweep, trial: Trial) -> float | None:
     sources, targets, source_texts, target_texts = zip(*kept, strict=True)
     torch.set_num_threads(sweep.threads)
     try:
-        pace = measure_pace(
+        pace = measure_throughput(
             find_model_config(recipe, tokenizers), recipe.train,
             sample_shard(sources, targets, source_texts, target_texts), None, torch.device("cpu"), SECONDS,
         )  # fmt: skip

@@ -1,4 +1,4 @@
-"""The mean of a few seeds, and how far it may lie from that of many: Student's t interval."""
+"""The mean over a few seeds with Student's t interval for the mean over many."""
 
 import math
 from collections.abc import Sequence
@@ -10,15 +10,15 @@ CONFIDENCE = 0.95
 
 @dataclass(frozen=True)
 class Mean:
-    """A mean of values, one a seed. Their half width is None where one value alone says nothing of the others."""
+    """A mean of values, one per seed. Their half width is None for a single value."""
 
     value: float
     half_width: float | None
-    """The 95 % t interval is value ± half_width; it holds where the values of many seeds would be about normal."""
+    """The 95 % t interval is value ± half_width; it assumes that the values of many seeds are roughly normal."""
     count: int
 
     @classmethod
-    def of(cls, values: Sequence[float]) -> Self:
+    def from_values(cls, values: Sequence[float]) -> Self:
         """Returns the mean of at least one value."""
         count = len(values)
         mean = math.fsum(values) / count
@@ -29,9 +29,9 @@ class Mean:
 
 
 def t_quantile(degrees: int) -> float:
-    """Returns the t between whose negative and itself 95 % of Student's distribution lie.
+    """Returns the t for which 95 % of Student's distribution are between -t and t.
 
-    Bisects the finite sums that the distribution has for whole degrees of freedom: Abramowitz and Stegun 26.7.3 and 4.
+    Bisects the finite sums of the distribution for integer degrees of freedom: Abramowitz and Stegun 26.7.3 and 4.
     """
     low, high = 0.0, 13.0  # with one degree it is 12.706, with more it is less
     for _ in range(60):

@@ -1,14 +1,13 @@
-"""Tables of what a sweep found: settings with mean and interval over seeds, and a screening's main effects."""
+"""Formats the results of a sweep as tables: settings with mean and interval over seeds."""
 
 import math
 from collections.abc import Mapping
 from typing import Any
 
-from pellucid.sweep.design import main_effects
 from pellucid.sweep.file import Sweep, Trial
 from pellucid.sweep.interval import Mean
-from pellucid.sweep.survey import SurveyedRun
-from pellucid.sweep.table import Column, Table
+from pellucid.sweep.run_summaries import RunSummary
+from pellucid.sweep.table import Column, ReportTable
 
 TITLES = {
     "bleu": "beam BLEU",
@@ -20,18 +19,18 @@ TITLES = {
 DECIMALS = {"bleu": 2, "chrf": 2, "loss": 4, "bits_per_byte": 4, "accuracy": 4}
 LOW_IS_GOOD = ("loss", "bits_per_byte")
 
-Surveyed = Mapping[str, SurveyedRun]
+Surveyed = Mapping[str, RunSummary]
 """The finished runs by the names of their trials."""
 
 
 def means(sweep: Sweep, runs: Surveyed, metric: str = "") -> dict[str, Mean]:
-    """Returns the mean response of each setting that has one, by the setting's name."""
+    """Returns the mean score of each setting with finished runs, by the setting's name."""
     found = {}
     for setting in sweep.settings:
         trials = [trial for trial in sweep.trials if trial.setting is setting]
         values = [value for trial in trials if (value := _response(runs, trial, metric or sweep.metric)) is not None]
         if values:
-            found[setting.name] = Mean.of(values)
+            found[setting.name] = Mean.from_values(values)
     return found
 
 
@@ -41,14 +40,14 @@ def _response(runs: Surveyed, trial: Trial, metric: str) -> float | None:
 
 
 def best_setting(sweep: Sweep, runs: Surveyed) -> str:
-    """Returns the name of the setting with the best mean; "" where none has finished."""
+    """Returns the name of the setting with the best mean; "" if no run has finished."""
     found = means(sweep, runs)
     sign = 1 if sweep.metric in LOW_IS_GOOD else -1
     return min(found, key=lambda name: sign * found[name].value, default="")
 
 
-def settings_table(sweep: Sweep, runs: Surveyed) -> Table:
-    """Returns a row for each setting: its values, the seeds that have finished, mean response and interval."""
+def settings_table(sweep: Sweep, runs: Surveyed) -> ReportTable:
+    """Returns a table with a row for each setting: values, number of finished seeds, mean score and interval."""
     keys = list(dict.fromkeys(key for setting in sweep.settings for key in setting.values))
     short = [key.partition(".")[2] for key in keys]
     titles = [name if short.count(name) == 1 else key for key, name in zip(keys, short, strict=True)]
@@ -72,44 +71,17 @@ def settings_table(sweep: Sweep, runs: Surveyed) -> Table:
         Column("half_width", "±", decimals),
         Column("test_bleu", "test BLEU", 2),
         Column("test_half_width", "± (test)", 2),
-        Column("seconds", "seconds a run", 0),
+        Column("seconds", "seconds per run", 0),
     ]
-    return Table(columns, rows)
+    return ReportTable(columns, rows)
 
 
 def _cell(value: Any) -> Any:
     return ", ".join(map(str, value)) if isinstance(value, list) else value
 
 
-def effects_table(sweep: Sweep, runs: Surveyed) -> Table | None:
-    """Returns a screening's main effects, the largest first; None without one, or where no seed has all its runs."""
-    if not sweep.factors:
-        return None
-    levels = [setting.levels for setting in sweep.settings]
-    by_seed = []
-    for seed in sweep.seeds:
-        responses = [_response(runs, trial, sweep.metric) for trial in sweep.trials if trial.seed == seed]
-        if None not in responses:
-            by_seed.append(main_effects(levels, [response for response in responses if response is not None]))
-    if not by_seed:
-        return None
-    rows = list[dict[str, Any]]()
-    for (key, (first, second)), values in zip(sweep.factors.items(), zip(*by_seed, strict=True), strict=True):
-        effect = Mean.of(values)
-        row = {"factor": key, "from": str(_cell(first)), "to": str(_cell(second)), "effect": effect.value}
-        rows.append(row | {"half_width": effect.half_width, "seeds": effect.count})
-    rows.sort(key=lambda row: -abs(row["effect"]))
-    decimals = DECIMALS[sweep.metric]
-    columns = [
-        Column("factor", "factor"), Column("from", "from"), Column("to", "to"),
-        Column("effect", f"effect on {TITLES[sweep.metric]}", decimals), Column("half_width", "±", decimals),
-        Column("seeds", "seeds"),
-    ]  # fmt: skip
-    return Table(columns, rows)
-
-
 def say_interval(sweep: Sweep, runs: Surveyed) -> str:
-    """Returns the sentence that says what stands behind ±."""
+    """Returns the sentence that explains the interval after ±."""
     counts = {mean.count for mean in means(sweep, runs).values()}
     if not counts:
         return "no run has finished"
@@ -117,6 +89,6 @@ def say_interval(sweep: Sweep, runs: Surveyed) -> str:
     if sweep.metric in ("bleu", "chrf"):
         what = f"{TITLES[sweep.metric]} of the whole validation set"
     if counts == {1}:
-        return f"{what}; one seed a setting: no interval, and differences may be chance"
+        return f"{what}; one seed per setting: no interval, and differences may be chance"
     said = f"{what}; ±: half of the 95 % t interval of the mean over seeds"
-    return said + ("; where one seed has finished there is none" if 1 in counts else "")
+    return said + ("; none if only one seed has finished" if 1 in counts else "")

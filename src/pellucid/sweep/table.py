@@ -1,4 +1,4 @@
-"""A table of runs or settings for a terminal, a spreadsheet, a paper or a program."""
+"""Formats a table of runs or settings for a terminal, a spreadsheet, a paper or a program."""
 
 import csv
 import io
@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from pellucid.errors import legible
+from pellucid.errors import MOST_SHOWN_OF_A_PATH, escape_message, format_value
 
 Format = Literal["table", "csv", "latex", "json"]
 NOTHING = "-"
@@ -19,19 +19,20 @@ _LATEX = {
 
 @dataclass(frozen=True)
 class Column:
-    """A column: its name as a program reads it, and how a person is shown its values."""
+    """A column: its key in CSV and JSON, and its title and format for a reader."""
 
     key: str
     title: str
     decimals: int | None = None
-    """Digits behind the point of a number; None: words, or whole numbers."""
+    """The decimals of a number; None: words, or whole numbers."""
 
-    def shown(self, value: Any) -> str:
+    def format(self, value: Any) -> str:
         """Returns a value for a reader; None is a dash."""
         if value is None:
             return NOTHING
         if isinstance(value, str):
-            return legible(value).replace("\n", " ")
+            text = escape_message(value).replace("\n", " ")
+            return text if len(text) <= MOST_SHOWN_OF_A_PATH else format_value(text)
         if isinstance(value, bool):
             return "true" if value else "false"
         if self.decimals is not None:
@@ -40,25 +41,26 @@ class Column:
 
 
 @dataclass(frozen=True)
-class Table:
-    """Rows by the keys of their columns; what a row lacks is None. Columns without any value are left out."""
+class ReportTable:
+    """Rows by the keys of their columns; a missing value is None. Columns without any value are left out."""
 
     columns: Sequence[Column]
     rows: list[dict[str, Any]]
 
-    def written(self, form: Format) -> str:
-        """Returns the table, with its last line end. CSV and JSON have numbers in full and columns by their keys."""
+    def write(self, form: Format) -> str:
+        """Returns the table, ending in a newline. CSV and JSON have full-precision numbers and keys of columns."""
         if form == "json":
-            return json.dumps(list(self.rows), indent=2, ensure_ascii=False) + "\n"
+            text = json.dumps(list(self.rows), indent=2, ensure_ascii=False)
+            return "".join(c if c == "\n" or c.isprintable() else json.dumps(c)[1:-1] for c in text) + "\n"
         columns = [c for c in self.columns if any(row.get(c.key) is not None for row in self.rows)]
         if form == "csv":
             file = io.StringIO()
             writer = csv.writer(file, lineterminator="\n")
-            writer.writerow([column.key for column in columns])
-            writer.writerows([[row.get(column.key) for column in columns] for row in self.rows])
+            writer.writerow([escape_message(column.key) for column in columns])
+            writer.writerows([[_legible(row.get(column.key)) for column in columns] for row in self.rows])
             return file.getvalue()
-        titles = [column.title for column in columns]
-        cells = [[column.shown(row.get(column.key)) for column in columns] for row in self.rows]
+        titles = [escape_message(column.title) for column in columns]
+        cells = [[column.format(row.get(column.key)) for column in columns] for row in self.rows]
         right = [all(not isinstance(row.get(c.key), str) for row in self.rows) for c in columns]
         if form == "latex":
             lines = [
@@ -75,6 +77,11 @@ class Table:
             + "\n"
             for line in [titles, *cells]
         )
+
+
+def _legible(value: Any) -> Any:
+    """Returns a cell of CSV that is safe to print on a terminal."""
+    return escape_message(value) if isinstance(value, str) else value
 
 
 def _latex_row(cells: Sequence[str]) -> str:

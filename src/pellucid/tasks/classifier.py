@@ -9,15 +9,15 @@ import torch
 from torch import Tensor
 
 from pellucid.config import TASKS, DecodeConfig, Task
-from pellucid.data.classified import classifier_input
+from pellucid.data.labels import classifier_input
 from pellucid.decoding.batches import batches_by_length, pad
-from pellucid.decoding.steps import log_probs_of
+from pellucid.decoding.steps import compute_log_probs
 from pellucid.errors import ConfigError, DataError
 from pellucid.model.families import SequenceClassifier
-from pellucid.tasks.task import TextModel, check_batch_tokens, listing, several
-from pellucid.tasks.tracing import segments_of, trace_text
-from pellucid.text.tokenizer import CompleteTokenizer
-from pellucid.text.tokenizers import GivenTokenizers, Tokenizers
+from pellucid.tasks.task import TextModel, check_batch_tokens, format_names, to_list
+from pellucid.tasks.tracing import find_segment_ids, trace_text
+from pellucid.text.tokenizer import TokenizerBase
+from pellucid.text.tokenizers import GivenTokenizers, TokenizerPair
 from pellucid.tracing.trace import Trace
 from pellucid.weights.folder import SavedModel
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from pellucid.evaluation.label_scores import LabelScores
 
 Text = str | tuple[str, str]
-"""A text, or a pair of them for a model that tells two segments apart."""
+"""A text, or a pair of texts for a model with two segments."""
 
 
 @dataclass(frozen=True)
@@ -63,14 +63,14 @@ class Classifier(TextModel[SequenceClassifier]):
         *,
         decode: DecodeConfig | None = None,
     ) -> None:
-        """Puts the parts of a classifier together.
+        """Takes the parts of a classifier.
 
         Args:
             labels: the names of the classes, by number; without them the numbers are the names.
-            batch_tokens: tokens of all texts that are read together; None: those of `decode`.
-            decode: the model's settings, of which `batch_tokens` alone counts.
+            batch_tokens: tokens per batch; None: the setting in `decode`.
+            decode: the model's settings, of which `batch_tokens` alone applies.
 
-        Raises ConfigError where there are not as many labels as classes.
+        Raises ConfigError if the numbers of labels and classes differ.
         """
         settings = decode or DecodeConfig()
         settings = settings if batch_tokens is None else replace(settings, batch_tokens=batch_tokens)
@@ -83,35 +83,35 @@ class Classifier(TextModel[SequenceClassifier]):
             )
 
     @classmethod
-    def _opened(cls, saved: SavedModel, tokenizers: Tokenizers) -> Self:
-        assert isinstance(saved.model, SequenceClassifier), "the task's record says so"
+    def _from_saved(cls, saved: SavedModel, tokenizers: TokenizerPair) -> Self:
+        assert isinstance(saved.model, SequenceClassifier), "the task's record has them"
         return cls(saved.model, tokenizers, saved.labels, decode=saved.decode)
 
     @property
-    def tokenizer(self) -> CompleteTokenizer:
+    def tokenizer(self) -> TokenizerBase:
         """The tokenizer of the texts: `tokenizers.source`."""
         return self.tokenizers.source
 
     @property
     def batch_tokens(self) -> int:
-        """The tokens of all texts that are read together, where a call does not say otherwise."""
+        """The default tokens per batch."""
         return self.decode.batch_tokens
 
     def _traits(self) -> list[str]:
-        return [f"labels {listing(self.labels)}"]
+        return [f"labels {format_names(self.labels)}"]
 
     def classify(self, texts: Sequence[Text], *, batch_tokens: int | None = None) -> list[Classification]:
-        """Returns the label of each text; of equally probable ones the first.
+        """Returns the label of each text; on ties the first.
 
         Args:
-            texts: lines of text; for a model with segments also pairs (first, second). What is beyond the model's
-                positions is cut off the end (of a pair: off the longer one), with a warning.
-            batch_tokens: tokens of all texts that are read together; None: the model's own.
+            texts: lines of text; for a model with segments also pairs (first, second). A text that exceeds the model's
+                positions is truncated at its end (of a pair, the longer one), with a warning.
+            batch_tokens: tokens per batch; None: the model's setting.
 
-        Raises DataError for a pair where the model has no segments, or a single text instead of a list.
+        Raises DataError for a pair if the model has no segments, or a single text instead of a list.
         """
         check_batch_tokens(batch_tokens)
-        given = several(texts)
+        given = to_list(texts)
         inputs = self._inputs(given)
         found: dict[int, Tensor] = {}
         # The ids hold their end token, which a shape does not count.
@@ -120,28 +120,30 @@ class Classifier(TextModel[SequenceClassifier]):
             found.update(zip(places, self._log_probs([inputs[i] for i in places]), strict=True))
         return [self._classification(found[i]) for i in range(len(given))]
 
-    def answer(self, lines: Sequence[Text], place: int = 0, *, batch_tokens: int | None = None) -> list[Classification]:
-        """Classifies some lines of a stream; how many came before changes nothing."""
+    def process_lines(
+        self, lines: Sequence[Text], place: int = 0, *, batch_tokens: int | None = None
+    ) -> list[Classification]:
+        """Classifies lines of a stream; their index has no effect."""
         return self.classify(lines, batch_tokens=batch_tokens)
 
     def stream(self, texts: Iterable[Text], *, batch_tokens: int | None = None) -> Iterator[Classification]:
-        """Classifies texts one after another, however many there are; at most 2,048 are held at a time."""
+        """Classifies texts one after another, in chunks of about four seconds and at most 2,048 lines."""
         return super().stream(texts, batch_tokens=batch_tokens)
 
     def evaluate(
         self, texts: Sequence[Text], labels: Sequence[str], *, batch_tokens: int | None = None
     ) -> "LabelScores":
-        """Classifies `texts` and scores the labels found against the right ones.
+        """Classifies `texts` and scores the predicted labels against the right ones.
 
-        Raises DataError where the lists differ in length or are empty, or for a label that the model does not know.
+        Raises DataError if the lists differ in length or are empty, and for a label that the model lacks.
         """
         from pellucid.evaluation.label_scores import score_labels
 
         if unknown := sorted({*labels} - {*self.labels}):
             names = ", ".join(f"`{label}`" for label in unknown[:5])
             raise DataError(
-                f"the model does not know {len(unknown)} of the labels: {names}",
-                f"it knows {', '.join(self.labels[:20])}",
+                f"{len(unknown)} labels are unknown to the model: {names}",
+                f"its labels: {', '.join(self.labels[:20])}",
             )
         return score_labels([found.label for found in self.classify(texts, batch_tokens=batch_tokens)], labels)
 
@@ -150,13 +152,13 @@ class Classifier(TextModel[SequenceClassifier]):
 
         The trace has the probabilities of the labels, too, and with `residual` the residual stream.
 
-        Raises DataError for a pair where the model has no segments, and for what exceeds its positions.
+        Raises DataError for a pair if the model has no segments, and for texts that exceed its positions.
         """
         first, second = (text, None) if isinstance(text, str) else text
         return trace_text(self.model, self.tokenizer, first, second, labels=self.labels, residual=residual)
 
     def _inputs(self, texts: Sequence[Text]) -> list[list[int]]:
-        """Returns the ids of each text or pair, as the model reads them."""
+        """Returns the input ids of each text or pair."""
         pairs = [tuple(text) if isinstance(text, tuple | list) else (text, None) for text in texts]
         self._check_pairs(pairs)
         firsts = self.tokenizer.encode_lines([first for first, _ in pairs])
@@ -168,21 +170,21 @@ class Classifier(TextModel[SequenceClassifier]):
         if longest > self.model.config.max_positions:
             warnings.warn(
                 f"the longest text has {longest:,} tokens, and the model has {self.model.config.max_positions:,} "
-                "positions: what does not fit is cut off",
+                "positions: longer texts are truncated",
                 stacklevel=3,
             )
         return inputs
 
     def _check_pairs(self, pairs: Sequence[tuple[object, ...]]) -> None:
-        """Raises DataError for what is neither a text nor a pair, and for a pair where the model takes none."""
+        """Raises DataError for an element that is neither a text nor a pair, and for a pair if the model takes none."""
         for number, pair in enumerate(pairs, start=1):
             if len(pair) != 2 or not isinstance(pair[0], str) or not isinstance(pair[1], str | None):
-                raise DataError(f"text {number} is no text and no pair of texts: {pair!r}")
+                raise DataError(f"text {number} is neither a string nor a pair of strings: {pair!r}")
             if pair[1] is not None and self.model.config.num_segments < 2:
                 raise DataError(
-                    f"text {number} is a pair, but the model tells no segments apart (`num_segments` is "
+                    f"text {number} is a pair, but the model has no segments (`num_segments` is "
                     f"{self.model.config.num_segments})",
-                    "give one text each",
+                    "pass single texts",
                 )
 
     @torch.inference_mode()
@@ -192,8 +194,8 @@ class Classifier(TextModel[SequenceClassifier]):
         ids = pad(inputs, config.pad_id or 0).to(device)
         segments = None
         if config.num_segments > 1:
-            segments = pad([segments_of(row, config) for row in inputs], 1).to(device)  # (B, S)
-        return log_probs_of(self.model(ids, segments)).cpu()
+            segments = pad([find_segment_ids(row, config) for row in inputs], 1).to(device)  # (B, S)
+        return compute_log_probs(self.model(ids, segments)).cpu()
 
     def _classification(self, log_probs: Tensor) -> Classification:
         probs = log_probs.double().softmax(dim=-1).tolist()

@@ -1,4 +1,4 @@
-"""Says how sure one may be of a translation: a probability for each word and the line, and what is odd about it."""
+"""The confidence of a translation: a probability for each word and the line, and quality flags."""
 
 import math
 from collections.abc import Sequence
@@ -8,39 +8,39 @@ from typing import Any
 import numpy as np
 
 from pellucid.evaluation.calibration import Calibration, Floats, log_odds
-from pellucid.tasks.guards import Flag, flags_of
-from pellucid.text.tokenizer import CompleteTokenizer
-from pellucid.tracing.tokens import tokens_of
+from pellucid.tasks.quality_flags import Flag, find_flags
+from pellucid.text.tokenizer import TokenizerBase
+from pellucid.tracing.tokens import make_tokens
 
 DIGITS = 4
-"""Digits of a probability that are told."""
-_EVEN = 0.0  # the log-odds in place of a token that there is not
+"""The reported digits of a probability."""
+_EVEN = 0.0  # the log-odds in place of a missing token
 
 
 @dataclass(frozen=True)
 class Word:
-    """A word, or a single mark, of a translation."""
+    """A word, or a punctuation mark, of a translation."""
 
     text: str
     probability: float
-    """The probability that the word is right, 0 to 1; the model's own probability where it is not calibrated."""
+    """The probability that the word is right, 0 to 1; the model's probability without calibration."""
     log_probability: float
-    """The sum of its pieces' log-probabilities: that of the whole word, given what stands before it."""
+    """The sum of its tokens' log-probabilities: that of the whole word, given the text before it."""
 
 
 @dataclass(frozen=True)
 class Confidence:
-    """A statement of how sure one may be of a translation."""
+    """The confidence of a translation."""
 
     probability: float | None
-    """The mean of the words' probabilities: the share of words that is expected to be right. None of no words."""
+    """The mean of the words' probabilities: the expected share of right words. None if there are no words."""
     calibrated: bool
-    """True: probabilities were fitted on held-out text; False: they are what the model says."""
+    """If True, probabilities are calibrated on held-out text; if False, they are the model's."""
     words: list[Word]
     flags: list[Flag] = field(default_factory=list)
-    """The odd things about it."""
+    """Its quality flags."""
     log_probability: float | None = None
-    """The mean log-probability a token, end token included, of which a mismatch is told."""
+    """The mean log-probability per token, end token included; the flag "mismatch" is based on it."""
 
     def to_json(self) -> dict[str, Any]:
         """Returns probabilities rounded, and each word and flag as a table."""
@@ -53,22 +53,30 @@ class Confidence:
 
 
 @dataclass(frozen=True)
-class Forced:
-    """A piece that was read and one that was written, as ids, with the log-probability of each token of the second and
-    of its end token."""
+class ForcedDecoding:
+    """The source ids and target ids of a piece, with the log-probabilities of the target's tokens and end token."""
 
     source: Sequence[int]
     target: Sequence[int]
     log_probs: Sequence[float]
 
 
-def assess(
-    tokenizer: CompleteTokenizer, calibration: Calibration | None, source: str, target: str, pieces: Sequence[Forced]
+def estimate_confidence(
+    tokenizer: TokenizerBase,
+    calibration: Calibration | None,
+    source: str,
+    target: str,
+    pieces: Sequence[ForcedDecoding],
+    *,
+    searched: bool = False,
 ) -> Confidence:
-    """Returns how sure one may be of a target given its source, which were read in these pieces."""
+    """Returns the confidence in a target given its source, from the forced decoding of their pieces.
+
+    If `searched`, the search found the target as the most probable one: see find_flags().
+    """
     values = [value for piece in pieces for value in piece.log_probs]
     mean = math.fsum(values) / len(values) if values else None
-    words, features = words_of(tokenizer, pieces)
+    words, features = compute_word_features(tokenizer, pieces)
     sums = [log_probability for _, log_probability in words]
     probabilities = np.exp(sums) if calibration is None else calibration.probabilities(features)
     found = [Word(text, float(p), s) for (text, s), p in zip(words, probabilities, strict=True)]
@@ -77,25 +85,27 @@ def assess(
         math.fsum(word.probability for word in found) / len(found) if found else None,
         calibration is not None,
         found,
-        flags_of(source, target, lengths, mean, calibration),
+        find_flags(source, target, lengths, mean, calibration, searched=searched),
         mean,
     )
 
 
-def words_of(tokenizer: CompleteTokenizer, pieces: Sequence[Forced]) -> tuple[list[tuple[str, float]], Floats]:
-    """Returns each word with the log-probability of all its pieces, and its features (N, 4), as FEATURES names them."""
+def compute_word_features(
+    tokenizer: TokenizerBase, pieces: Sequence[ForcedDecoding]
+) -> tuple[list[tuple[str, float]], Floats]:
+    """Returns each word with the log-probability of its tokens, and the features (N, 4) with the columns FEATURES."""
     words: list[tuple[str, float]] = []
     features: list[tuple[float, ...]] = []
     for piece in pieces:
         values = piece.log_probs
         mean = math.fsum(values) / len(values)
-        tokens = tokens_of(tokenizer, piece.target)
+        tokens = make_tokens(tokenizer, piece.target)
         start = 0
         while start < len(tokens):
             end = start + 1
             while end < len(tokens) and tokens[end].word == tokens[start].word is not None:
                 end += 1
-            text = "".join(token.written for token in tokens[start:end]).strip()
+            text = "".join(token.text_in_word for token in tokens[start:end]).strip()
             if text and not tokens[start].special:
                 total = math.fsum(values[start:end])
                 before = log_odds(values[start - 1]) if start else _EVEN

@@ -1,4 +1,4 @@
-"""An encoder without a head: text in, to be looked at; what it finds is for a classifier to be trained on."""
+"""An encoder without a head, which can be traced and saved, and from which a classifier can be trained."""
 
 from typing import Any, ClassVar, NoReturn, Self
 
@@ -8,22 +8,22 @@ from pellucid.model.families import EncoderOnly
 from pellucid.tasks.classifier import Text
 from pellucid.tasks.task import TextModel
 from pellucid.tasks.tracing import trace_text
-from pellucid.text.tokenizers import Tokenizers
+from pellucid.text.tokenizers import TokenizerPair
 from pellucid.tracing.trace import Trace
 from pellucid.weights.folder import SavedModel
 
 BEGIN_WITH_IT = 'train a classifier that begins with it: `init_from=`, and a recipe of `task = "classify"`'
-"""The hint to whoever asks for what an encoder cannot give alone."""
+"""The hint of errors for an ability that an encoder alone lacks."""
 
 
 class TextEncoder(TextModel[EncoderOnly]):
-    """An encoder without a head, as BERT is published: it can be traced, saved, and started from."""
+    """An encoder without a head, as BERT is published: it can be traced, saved and fine-tuned."""
 
     task: ClassVar[Task] = TASKS["encode"]
 
     @classmethod
-    def _opened(cls, saved: SavedModel, tokenizers: Tokenizers) -> Self:
-        assert isinstance(saved.model, EncoderOnly), "the task's record says so"
+    def _from_saved(cls, saved: SavedModel, tokenizers: TokenizerPair) -> Self:
+        assert isinstance(saved.model, EncoderOnly), "the task's record has them"
         return cls(saved.model, tokenizers, saved.decode)
 
     def trace(self, text: Text, *, residual: bool = False) -> Trace:
@@ -31,18 +31,18 @@ class TextEncoder(TextModel[EncoderOnly]):
 
         With `residual`, the residual stream, too.
 
-        Raises DataError for a pair where the model has no segments, and for what exceeds its positions.
+        Raises DataError for a pair if the model has no segments, and for texts that exceed its positions.
         """
         first, second = (text, None) if isinstance(text, str) else text
         return trace_text(self.model, self.tokenizers.source, first, second, residual=residual)
 
     def evaluate(self, *args: Any, **options: Any) -> NoReturn:
-        """Raises ConfigError: nothing says what it should find."""
+        """Raises ConfigError: an encoder alone has no labels to evaluate."""
         raise ConfigError(
-            "an encoder without a head has no task that it could be scored by",
+            "an encoder without a head cannot be scored",
             BEGIN_WITH_IT,
         )
 
-    def answer(self, *args: Any, **options: Any) -> NoReturn:
-        """Raises ConfigError: it gives no answers."""
-        raise ConfigError("an encoder without a head gives no answers", BEGIN_WITH_IT)
+    def process_lines(self, *args: Any, **options: Any) -> NoReturn:
+        """Raises ConfigError: an encoder alone has no output."""
+        raise ConfigError("an encoder without a head has no output to return", BEGIN_WITH_IT)

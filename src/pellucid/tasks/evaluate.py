@@ -1,4 +1,4 @@
-"""`pellucid.evaluate`: the scores of a model on a test, whatever it is for."""
+"""`pellucid.evaluate`: the scores of a model of any task on a test set."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -17,10 +17,11 @@ if TYPE_CHECKING:
     from pellucid.evaluation.text_scores import TextScores
     from pellucid.tasks.classifier import Classifier, Text
     from pellucid.tasks.language_model import LanguageModel
-    from pellucid.tasks.translator import TranslateOptions, Translator
+    from pellucid.tasks.search_options import TranslateOptions
+    from pellucid.tasks.translator import Translator
 
     class EvaluateOptions(TranslateOptions, total=False):
-        """The options of all tasks' `evaluate`: those of a model whose task shows when its folder is opened."""
+        """The options of all tasks' `evaluate`, since the task of a folder is unknown before it is opened."""
 
         tokenize: str
         ter: bool
@@ -76,7 +77,7 @@ def evaluate(
     tokenizer: GivenTokenizers | None = None,
     **options: "Unpack[EvaluateOptions]",
 ) -> Report:
-    """Scores a model on a test: `Scores` of a translator, `LabelScores` of a classifier, `TextScores` of a text.
+    """Scores a model on a test set: `Scores` for a translator, `LabelScores` for a classifier, `TextScores` for an LM.
 
         pellucid.evaluate("run", sources, references).bleu
         pellucid.evaluate(classifier, texts, labels).accuracy
@@ -85,14 +86,14 @@ def evaluate(
     Args:
         model: a Translator, a Classifier, a LanguageModel, or the folder of one.
         texts: the sources of a translator, the texts of a classifier, the lines of a language model.
-        targets: the reference translations, one each or several sets as [first, second]; the right labels; of a
-            language model none.
-        device, dtype, revision, parts, tokenizer: how a folder's model is opened, as `load` takes them.
-        options: those of the `evaluate` of the model's class: `tokenize`, `ter` and the options of `translate`;
+        targets: the reference translations, one each or several sets as [first, second]; the right labels; none for a
+            language model.
+        device, dtype, revision, parts, tokenizer: the options of `load` for a folder.
+        options: the options of `evaluate` of the model's class: `tokenize`, `ter` and the options of `translate`;
             `batch_tokens`; `as_lines`.
 
-    Raises DataError where the lists differ in length or are empty; ConfigError for targets or options that the task has
-    not; CheckpointError for a folder without a model.
+    Raises DataError if the lists differ in length or are empty; ConfigError for targets or options that the task does
+    not have; CheckpointError for a folder without a model.
     """
     check_openable(
         model, device=None if device == "auto" else device, dtype=dtype, revision=revision, parts=parts,
@@ -105,7 +106,7 @@ def evaluate(
     )
     named = opened.task.targets
     if named and targets is None:
-        raise ConfigError(f"`targets` are missing: {opened.task.noun} is scored against {named}", "give one each")
+        raise ConfigError(f"`targets` are missing: {opened.task.noun} is scored against {named}", "pass one per text")
     if targets is not None and not named:
         raise ConfigError(
             f"`targets` are given, but {opened.task.noun} is scored on texts alone", "leave `targets` out"

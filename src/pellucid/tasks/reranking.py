@@ -1,11 +1,10 @@
-"""Ranks the n best of a search again, by a model of the other direction and a language model (noisy channel)."""
+"""Noisy-channel reranking: reranks n-best lists with a reverse translation model and a language model."""
 
 import hashlib
-import json
 import math
 import os
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from functools import lru_cache
 from pathlib import Path
 from typing import Any, Protocol
@@ -14,48 +13,52 @@ import numpy as np
 
 from pellucid.config import TASKS, DecodeConfig
 from pellucid.decoding.hypothesis import Hypothesis
-from pellucid.errors import CheckpointError, ConfigError, DataError, argument, shown
-from pellucid.evaluation.reranking import Factors, Fit, Floats, fit_factors
-from pellucid.files.reading import MOST_SETTINGS_BYTES, read_text
+from pellucid.engines.engine import Engine
+from pellucid.errors import CheckpointError, ConfigError, DataError, format_argument, format_value
+from pellucid.evaluation.reranking import Fit, Floats, RerankingWeights, fit_factors
+from pellucid.files.budget import MOST_SETTINGS_BYTES
+from pellucid.files.reading import parse_json, read_text
 from pellucid.files.writing import write_json
 from pellucid.tasks.languages import check_languages
-from pellucid.tasks.task import Scored, class_of, model_folder
+from pellucid.tasks.task import SequenceScore, get_task_class, resolve_model
 
 TRANSLATE, GENERATE = TASKS["translate"], TASKS["generate"]
 VERSION = 1
 LANGUAGES = ("source_language", "target_language")
-"""The names by which a file says between which languages a model of several translates."""
+"""The keys of a reranking file for the languages of a multilingual model."""
 NEAR_TIE = 1e-4
-"""A lead of ranks that rounding could turn: such lists are scored again, alone."""
+"""The rank difference below which rounding could change the order: such lists are scored again, alone."""
 MOST_N_BEST = 1000
 """The most hypotheses of a line."""
 
 
-class Reverse(Protocol):
-    """A Translator, as far as it is needed here."""
+class ReverseModel(Protocol):
+    """The methods of Translator that reranking requires."""
 
-    def scored(self, sources: Sequence[str], targets: Sequence[str]) -> list[Scored]: ...
+    def score_sequences(self, sources: Sequence[str], targets: Sequence[str]) -> list[SequenceScore]: ...
 
 
-class Fluency(Protocol):
-    """A LanguageModel, as far as it is needed here."""
+class FluencyModel(Protocol):
+    """The methods of LanguageModel that reranking requires."""
 
     def token_scores(self, texts: Sequence[str]) -> list[list[float]]: ...
 
 
 @dataclass(frozen=True)
 class Candidates:
-    """The n best of one text that was translated by itself."""
+    """The n-best list of one text that was translated separately."""
 
     source: str
     ids: list[int]
-    """The ids that the translator read."""
+    """The source ids."""
     hypotheses: list[Hypothesis]
     texts: list[str]
 
     @classmethod
-    def of(cls, source: str, ids: list[int], target: Any, hypotheses: Sequence[Hypothesis]) -> "Candidates":
-        """Returns the first hypothesis of each text, as one line, that the tokenizer `target` makes of them."""
+    def from_hypotheses(
+        cls, source: str, ids: list[int], target: Any, hypotheses: Sequence[Hypothesis]
+    ) -> "Candidates":
+        """Returns the candidates whose texts, decoded to one line by the tokenizer `target`, are distinct."""
         of_text: dict[str, Hypothesis] = {}
         for hypothesis in hypotheses:
             of_text.setdefault(" ".join(target.decode(hypothesis.ids).splitlines()), hypothesis)
@@ -63,7 +66,7 @@ class Candidates:
 
 
 class Reranker:
-    """Chooses among the n best by more than the model that wrote them.
+    """Reranks n-best lists by further models in addition to the translator.
 
     reranker = pellucid.Reranker(reverse=Translator.load("en-de"), lm=LanguageModel.load("lm-en"))
     reranker.fit(translator, sources, references)
@@ -72,68 +75,74 @@ class Reranker:
 
     def __init__(
         self,
-        reverse: Reverse | None = None,
-        lm: Fluency | None = None,
-        factors: Factors | None = None,
+        reverse: ReverseModel | None = None,
+        lm: FluencyModel | None = None,
+        factors: RerankingWeights | None = None,
         n_best: int = 10,
     ) -> None:
-        """Takes the models, either of which may be missing.
+        """Takes the models, of which at least one is required.
 
         Args:
-            reverse: a translator from the target language to the source's, with a tokenizer of its own.
-            lm: a language model of the target language, with a tokenizer of its own.
-            factors: what their log-probabilities count; None: nothing, until `fit` finds them.
-            n_best: the hypotheses among which it chooses.
+            reverse: a translator from the target language to the source language, with its own tokenizer.
+            lm: a language model of the target language, with its own tokenizer.
+            factors: the weights of their log-probabilities; None: 0, until `fit` sets them.
+            n_best: the size of the n-best list.
 
-        Raises ConfigError where neither model is given, one is for something else, or for another number.
+        Raises ConfigError if neither model is given, one is for another task, or `n_best` is out of range.
         """
         if reverse is None and lm is None:
-            raise ConfigError("neither `reverse=` nor `lm=` is given: there is nothing to rank by", "give one of them")
+            raise ConfigError(
+                "neither `reverse=` nor `lm=` is given: reranking requires at least one", "give one of them"
+            )
         for name, given, wanted in (("reverse", reverse, TRANSLATE), ("lm", lm, GENERATE)):
-            if given is not None and not isinstance(given, class_of(wanted)):
+            if given is not None and not isinstance(given, get_task_class(wanted)):
                 raise ConfigError(f"`{name}=` is a {type(given).__name__}, and must be a {wanted.class_name}")
         if isinstance(n_best, bool) or not isinstance(n_best, int) or not 2 <= n_best <= MOST_N_BEST:
             raise ConfigError(
-                f"{argument('n_best', n_best)} must be from 2 to {MOST_N_BEST:,} to choose among", "10 to 50 are usual"
+                f"{format_argument('n_best', n_best)} must be from 2 to {MOST_N_BEST:,}",
+                "10 to 50 are usual",
             )
         self.reverse = reverse
         self.lm = lm
-        self.factors: Factors = factors or Factors()
+        self.factors: RerankingWeights = factors or RerankingWeights()
         self.n_best = n_best
 
     def best_first(
-        self, translator: Any, candidates: Sequence[Candidates], decode: DecodeConfig
+        self, engine: Engine, candidates: Sequence[Candidates], decode: DecodeConfig
     ) -> list[list[Hypothesis]]:
-        """Returns the hypotheses of each list in their new order; of equal ones the search's own first."""
+        """Returns the hypotheses of each list in their new order; ties keep the order of the search.
+
+        `engine` is the translator's, which scores near ties again.
+        """
         found = []
         for one, features in zip(candidates, self.features(candidates), strict=True):
             totals = self.factors.totals(features)
             ordered = np.sort(totals)
             if len(totals) > 1 and len(candidates) > 1 and (np.diff(ordered) < NEAR_TIE).any():
-                totals = self._alone(translator, one, decode)
+                totals = self._rerank_alone(engine, one, decode)
             order = np.argsort(-totals, kind="stable")
             found.append([one.hypotheses[i] for i in order])
         return found
 
-    def _alone(self, translator: Any, one: Candidates, decode: DecodeConfig) -> Floats:
-        """Returns the totals of one list by what depends on nothing beside it."""
+    def _rerank_alone(self, engine: Engine, one: Candidates, decode: DecodeConfig) -> Floats:
+        """Returns the totals of one list, computed alone, so that they do not depend on other lists."""
         written = [h.ids for h in one.hypotheses]
-        scores = translator._scores([one.ids] * len(written), written, decode)
+        scores = engine.scores([one.ids] * len(written), written, decode)
         (features,) = self.features([one])
         features[:, 0] = [score / h.length for score, h in zip(scores, one.hypotheses, strict=True)]
         return self.factors.totals(features)
 
     def features(self, candidates: Sequence[Candidates]) -> list[Floats]:
-        """Returns of each list (n, 4), as FEATURES names the columns; 0 where there is no such model.
+        """Returns the features of each list, (n, 4), with the columns FEATURES; 0 for a model that is missing.
 
-        What a model cannot score, since it is too long for it, is as bad as the worst of its list.
+        A text that is too long for a model gets the worst score of its list.
         """
         texts = [text for one in candidates for text in one.texts]
         sources = [one.source for one in candidates for _ in one.texts]
         nothing = [0.0] * len(texts)
         reverse = lm = nothing
         if self.reverse is not None:
-            reverse = [scored.score / scored.tokens for scored in self.reverse.scored(texts, sources)]
+            reverse = [scored.score / scored.tokens for scored in self.reverse.score_sequences(texts, sources)]
         if self.lm is not None:
             lm = [sum(values) / max(1, len(values)) for values in self.lm.token_scores(texts)]
         found, place = [], 0
@@ -153,24 +162,28 @@ class Reranker:
         return found
 
     def fit(self, translator: Any, sources: Sequence[str], references: Sequence[str]) -> Fit:
-        """Finds the factors with the highest BLEU on held-out text, keeps and returns them.
+        """Finds the factors with the highest BLEU on held-out text, stores and returns them.
 
-        Raises DataError where the lists differ in length or hold too little.
+        Raises DataError if the lists differ in length or are too short.
         """
         if len(sources) != len(references):
             raise DataError(f"{len(sources)} sources and {len(references)} references: each source needs one")
         pairs = [pair for pair in zip(sources, references, strict=True) if all(text.strip() for text in pair)]
-        config = translator._config(None, n_best=self.n_best, beam_size=max(self.n_best, translator.decode.beam_size))
-        lines = translator._segments([source for source, _ in pairs], config)
+        beam_size = max(self.n_best, translator.decode.beam_size)
+        config = replace(translator.configure(), n_best=self.n_best, beam_size=beam_size)
+        lines = translator.segmenter.segment([source for source, _ in pairs], config).lines
         candidates, kept = [], []
         for line, (_, reference) in zip(lines, pairs, strict=True):
-            # Of a line of several sentences there is no list of its own, nor of one without tokens.
+            # A line of several sentences, or without tokens, has no n-best list.
             if line and len(line) == len(line[0].pieces) == 1:
                 candidates.append((line[0].source, line[0].pieces[0]))
                 kept.append(reference)
-        found = translator._searched([ids for _, ids in candidates], config, None, None)
+        found = translator.engine.search_all([ids for _, ids in candidates], config, None, None)
         target = translator.tokenizers.target
-        lists = [Candidates.of(*read, target, hypotheses) for read, hypotheses in zip(candidates, found, strict=True)]
+        lists = [
+            Candidates.from_hypotheses(*read, target, hypotheses)
+            for read, hypotheses in zip(candidates, found, strict=True)
+        ]
         parts = [*(["reverse"] if self.reverse else []), *(["lm"] if self.lm else []), "length"]
         fit = fit_factors(self.features(lists), [one.texts for one in lists], kept, parts)
         self.factors = fit.factors
@@ -180,11 +193,11 @@ class Reranker:
 def open_for(
     folder: str, device: Any, dtype: str | None, source_language: str | None, target_language: str | None
 ) -> Any:
-    """Returns the translator of a folder; one of several languages is to translate between these two.
+    """Returns the translator of a folder; a multilingual one translates between the two languages.
 
-    Raises what `Translator.load` raises, and ConfigError where it is not told enough.
+    Raises the errors of `Translator.load`, and ConfigError if a required language is missing.
     """
-    translators: Any = class_of(TRANSLATE)
+    translators: Any = get_task_class(TRANSLATE)
     opened = translators.load(folder, device, dtype)
     if not opened.languages:
         return opened
@@ -201,15 +214,15 @@ def save_reranking(
     fit: Fit,
     languages: tuple[str | None, str | None] = (None, None),
 ) -> None:
-    """Writes what `load_reranker` opens: where the models are, which weights they have, the factors, what they gave.
+    """Writes a file for `load_reranker`: the paths and weight digests of the models, the factors and their fit.
 
-    `languages` are those that the model of the other direction reads and writes; one without codes has no use for them.
+    `languages` are the source and target language of the reverse model, if it is multilingual.
     """
     models = {"reverse": (reverse, reranker.reverse), "lm": (lm, reranker.lm)}
     table: dict[str, Any] = {"rerank": VERSION, "n_best": reranker.n_best}
     for name, (folder, model) in models.items():
         if model is not None and folder is not None:
-            table[name] = {"model": _beside(folder, path), "weights": _digest(model), "dtype": _dtype(model)}
+            table[name] = {"model": _relative_path(folder, path), "weights": _digest(model), "dtype": _dtype(model)}
     if any(languages) and "reverse" in table:
         table["reverse"] |= dict(zip(LANGUAGES, languages, strict=True))
     table["factors"] = asdict(fit.factors)
@@ -217,45 +230,59 @@ def save_reranking(
     write_json(path, table)
 
 
+def open_reranker(rerank: str | Path | Reranker, translator: Any) -> Reranker:
+    """Returns a reranker; if `rerank` is a file, opens it on the device of a translator.
+
+    Raises the errors of `load_reranker`, and ConfigError for a value of another type.
+    """
+    if isinstance(rerank, str | Path):
+        return load_reranker(rerank, translator.device)
+    if not isinstance(rerank, Reranker):
+        raise ConfigError(f"`rerank=` is a {type(rerank).__name__}", "pass a pellucid.Reranker, or its file")
+    return rerank
+
+
 def load_reranker(path: str | Path, device: Any = "auto") -> Reranker:
     """Opens the models and the factors of a file that `save_reranking` wrote.
 
-    Raises DataError where there is no file, CheckpointError for one of something else, and for models that are not
-    there or have other weights.
+    Raises DataError if the file does not exist, CheckpointError if it is no reranking file, and for models that are
+    missing or have other weights.
     """
     file = Path(path)
     if not file.exists():
-        raise DataError(f"no file `{shown(path)}`", "check the path; it is relative to the folder you are in")
-    return _loaded(str(file.absolute()), reranking_in(file), str(device))
+        raise DataError(f"no file `{format_value(path)}`", "check the path; it is relative to the folder you are in")
+    return _load(str(file.absolute()), read_reranking(file), str(device))
 
 
-def reranking_in(path: str | Path) -> str:
-    """Returns what a file of factors says, checked. Raises CheckpointError where it is none."""
-    text = read_text(Path(path), MOST_SETTINGS_BYTES)
-    fault = CheckpointError(f"`{path}` is no file of factors for reranking", "fit them again, which writes one")
+def read_reranking(path: str | Path) -> str:
+    """Returns the text of a reranking file after validation. Raises CheckpointError if it is invalid."""
+    text = read_text(Path(path).resolve(), MOST_SETTINGS_BYTES)
+    fault = CheckpointError(f"`{path}` is not a file of reranking factors", "fit the factors again to write one")
     try:
-        table = json.loads(text)
+        table = parse_json(text)
         if table["rerank"] != VERSION:
             raise CheckpointError(
-                f"`{path}` is of version {shown(table['rerank'])}, and this is {VERSION}", "write it again"
+                f"`{path}` is of version {format_value(table['rerank'])}, and this is {VERSION}", "write it again"
             )
         if not all(map(math.isfinite, asdict(_factors(table)).values())):
             raise fault
-        if not any(isinstance(table.get(name), dict) for name in ("reverse", "lm")) or not int(table["n_best"]) >= 2:
+        if not any(isinstance(table.get(name), dict) for name in ("reverse", "lm")) or not (
+            type(table["n_best"]) is int and 2 <= table["n_best"] <= MOST_N_BEST
+        ):
             raise fault
         for name in ("reverse", "lm"):
             if name in table and not all(isinstance(table[name][key], str) for key in ("model", "weights")):
                 raise fault
         if not all(isinstance(table.get("reverse", {}).get(name, ""), str | None) for name in LANGUAGES):
             raise fault
-    except (ValueError, KeyError, TypeError, AttributeError) as error:
+    except (ValueError, KeyError, TypeError, AttributeError, OverflowError) as error:
         raise fault from error
     return text
 
 
 @lru_cache(maxsize=2)
-def _loaded(path: str, text: str, device: str) -> Reranker:
-    table: dict[str, Any] = json.loads(text)
+def _load(path: str, text: str, device: str) -> Reranker:
+    table: dict[str, Any] = parse_json(text)
     models: dict[str, Any] = {}
     for name, kind in (("reverse", TRANSLATE), ("lm", GENERATE)):
         if name not in table:
@@ -265,10 +292,11 @@ def _loaded(path: str, text: str, device: str) -> Reranker:
         if kind is TRANSLATE:
             model = open_for(str(folder), device, dtype, *(table[name].get(each) for each in LANGUAGES))
         else:
-            model = class_of(kind).load(folder, device, dtype)
+            model = get_task_class(kind).load(folder, device, dtype)
         if _digest(model) != table[name]["weights"]:
             raise CheckpointError(
-                f"`{folder}` has other weights than those that `{path}` was fitted with", "fit the factors again"
+                f"`{folder}` has different weights from the model that `{path}` was fitted with",
+                "fit the factors again",
             )
         models[name] = model
     return Reranker(**models, factors=_factors(table), n_best=table["n_best"])
@@ -280,22 +308,22 @@ def _digest(model: Any) -> str:
     return digest.hexdigest()
 
 
-def _factors(table: dict[str, Any]) -> Factors:
-    return Factors(**{name: float(value) for name, value in table["factors"].items()})
+def _factors(table: dict[str, Any]) -> RerankingWeights:
+    return RerankingWeights(**{name: float(value) for name, value in table["factors"].items()})
 
 
 def _dtype(model: Any) -> str:
-    """Returns the precision of a model's weights, by which `load` opens them."""
+    """Returns the precision of a model's weights, for `load`."""
     return str(next(model.model.parameters()).dtype).removeprefix("torch.")
 
 
-def _beside(model: str, path: Path) -> str:
-    """Returns where a model's folder is as seen from the folder of a file, so that both may move together.
+def _relative_path(model: str, path: Path) -> str:
+    """Returns the path of a model's folder relative to the folder of a file, so that both can be moved together.
 
-    Of a name on the hub that is the folder in the cache: nothing is fetched when the file is opened.
+    For a name on the hub it is the folder in the cache: opening the file downloads nothing.
     """
-    folder, beside = model_folder(model).resolve(), path.resolve().parent
+    folder, parent = resolve_model(model).resolve(), path.resolve().parent
     try:
-        return Path(os.path.relpath(folder, beside)).as_posix()
+        return Path(os.path.relpath(folder, parent)).as_posix()
     except ValueError:  # on another drive of Windows
         return str(folder)

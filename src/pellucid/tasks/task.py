@@ -1,4 +1,4 @@
-"""The base of all tasks: a model with tokenizers, opened from a folder, saved to one, shown, and asked for lines."""
+"""The base of all tasks: a model with its tokenizers, which loads, saves, describes itself and processes lines."""
 
 import os
 from abc import ABC, abstractmethod
@@ -9,27 +9,31 @@ from functools import cache, partial
 from importlib import import_module
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Generic, Protocol, Self, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, Protocol, Self, TypeVar, cast
 
-from pellucid.config import RECIPE, TASKS, DecodeConfig, Task
-from pellucid.data.lines import STRETCH
-from pellucid.errors import CheckpointError, ConfigError, DataError, did_you_mean, shown
-from pellucid.files.reading import MOST_SETTINGS_BYTES, read_text
-from pellucid.files.writing import flush, move_into_place, refusals_in_words, temporary_folder
-from pellucid.text.tokenizers import GivenTokenizers, Tokenizers
-from pellucid.text.training_text import TrainingText
+from pellucid.config import RECIPE, TASKS, DecodeConfig, ModelConfig, Task
+from pellucid.data.chunks import ChunkSizes
+from pellucid.engines.engine import Engine, PyTorchEngine
+from pellucid.errors import CheckpointError, ConfigError, DataError, did_you_mean, format_value
+from pellucid.files.budget import MOST_SETTINGS_BYTES
+from pellucid.files.reading import read_text
+from pellucid.files.writing import convert_write_errors, fsync, replace_atomically, temporary_folder
+from pellucid.text.foreign_files import ForeignFiles
+from pellucid.text.hugging_face_loading import tokenizer_files
+from pellucid.text.tokenizers import GivenTokenizers, TokenizerPair
+from pellucid.text.training_text import TrainingTextStats
 from pellucid.weights.card import CARD, plain_card
 from pellucid.weights.folder import (
     DESCRIPTION,
     SavedModel,
-    is_described,
-    is_foreign,
+    is_hugging_face_folder,
+    is_pellucid_folder,
     read_config,
     save_description,
     save_model,
 )
 
-if TYPE_CHECKING:  # an engine without PyTorch answers, too: it is imported where something is computed with it
+if TYPE_CHECKING:  # CTranslate2 works without PyTorch, so functions import PyTorch where they need it
     import hashlib
 
     import torch
@@ -44,28 +48,28 @@ T = TypeVar("T")
 
 DTYPES = ("float32", "bfloat16", "float16")
 FEW = 4
-"""Names that a summary lists."""
+"""The number of names that a summary lists."""
 
 
 @dataclass(frozen=True)
-class Scored:
-    """A log-probability that a model gives to a text that it did not write."""
+class SequenceScore:
+    """The log-probability of a given text (forced decoding)."""
 
     score: float
-    """The sum of its tokens' log-probabilities, end token included; nan where it has none."""
+    """The sum of its tokens' log-probabilities, end token included; nan if there is no score."""
     tokens: int
     """The number of its tokens, end token included."""
     fault: str = ""
-    """The reason why there is no score; empty where there is one."""
+    """The reason why there is no score; empty if there is one."""
     confidence: "Confidence | None" = None
-    """A translator's statement of how sure one may be of it; None where that was not asked for."""
+    """The confidence of a translator in the text; None if not requested."""
 
 
 class Report(Protocol):
     """The scores of a model on a test: `Scores`, `LabelScores`, `TextScores`."""
 
     def to_json(self) -> dict[str, Any]:
-        """Returns the fields as json.dumps() takes them."""
+        """Returns the fields as a table for json.dumps()."""
         ...
 
     def report(self) -> str:
@@ -74,30 +78,30 @@ class Report(Protocol):
 
 
 class TextModel(ABC, Generic[M]):
-    """A trained model with all that it reads and writes text by: the base of Translator, Classifier, LanguageModel.
+    """A trained model with its tokenizers and settings: the base of Translator, Classifier, LanguageModel.
 
-    A task more is a record in pellucid/config/tasks.py and a subclass with `task`, `_opened`, `trace`, `evaluate` and
-    `answer`; loading, saving, streams, `pellucid.evaluate` and the verbs of the command line follow from these.
+    A new task is a record in pellucid/config/tasks.py and a subclass with `task`, `_from_saved`, `trace`, `evaluate`
+    and `process_lines`. Loading, saving, streams, `pellucid.evaluate` and the command line use these.
     """
 
     task: ClassVar[Task]
-    of_lines: ClassVar[tuple[str, ...]] = ()
-    """The options of `answer` that have a value for each line."""
-    """The record of what it is for."""
+    """The record of its task."""
+    per_line_options: ClassVar[tuple[str, ...]] = ()
+    """The options of `process_lines` that have a value for each line."""
 
     def __init__(
         self,
-        model: M,
+        model: "M | Engine",
         tokenizers: GivenTokenizers,
         decode: DecodeConfig | None = None,
         *,
         labels: Sequence[str] = (),
         languages: Mapping[str, int] | None = None,
-        text: TrainingText | None = None,
+        text: TrainingTextStats | None = None,
     ) -> None:
-        """Puts the parts together and the model into evaluation mode.
+        """Takes the parts, and puts a PyTorch model into evaluation mode.
 
-        Raises ConfigError for a model of another shape than the task needs, and for what is not a tokenizer.
+        Raises ConfigError if the model has the wrong architecture for the task, or a tokenizer is none.
         """
         if not self.task.fits(model.config):
             raise ConfigError(
@@ -106,15 +110,24 @@ class TextModel(ABC, Generic[M]):
                 f"{model.config.num_decoder_layers} decoder layers and {model.config.num_classes} classes",
                 "give a model of that shape",
             )
-        model.eval()
-        self.model = model
-        self.tokenizers: Tokenizers = Tokenizers.of(tokenizers)
+        self.engine: Engine = model if isinstance(model, Engine) else PyTorchEngine(model)
+        self.tokenizers: TokenizerPair = TokenizerPair.from_given(tokenizers)
         self.decode: DecodeConfig = decode or DecodeConfig()
         self.labels: tuple[str, ...] = tuple(labels)
         self.languages: dict[str, int] = dict(languages or {})
         self.text = text
         self.card = ""
-        """The model card of the folder that it was loaded from; empty: `save` writes one."""
+        """The model card of the folder that it was loaded from; if empty, `save` writes a new one."""
+
+    @property
+    def model(self) -> M:
+        """The PyTorch model. Raises ConfigError for another engine than PyTorch, and for an ensemble."""
+        return cast(M, self.engine.model)
+
+    @property
+    def config(self) -> ModelConfig:
+        """The configuration of the model."""
+        return self.engine.config
 
     @classmethod
     def load(
@@ -132,55 +145,56 @@ class TextModel(ABC, Generic[M]):
         Args:
             device: "auto" takes CUDA, then MPS, then the CPU.
             dtype: the precision of the weights; None: float32.
-            parts: the parts that are not Pellucid's own, where the model has some.
-            tokenizer: the tokenizer that is not Pellucid's own, where the model was trained with one.
+            parts: the custom modules of the model, if it has any.
+            tokenizer: the custom tokenizer of the model, if it has one.
 
-        Raises CheckpointError where there is no model, it is damaged, is for another task or has no tokenizer;
-        ConfigError for a device, a precision or a revision that there is not.
+        Raises CheckpointError if the model is missing or damaged, is for another task or has no tokenizer; ConfigError
+        for an unknown device, precision or revision.
         """
         return cls._from_folder(folder, open_model(folder, device, dtype, revision, parts, tokenizer))
 
     @classmethod
     def _from_folder(cls, folder: str | Path, saved: SavedModel) -> Self:
-        """Makes the task of what a folder holds. Raises CheckpointError where that is for another one."""
-        check_for(cls.task, TASKS[saved.task], folder)
-        opened = cls._opened(saved, tokenizers_of(saved, folder))
+        """Creates the task from the model of a folder. Raises CheckpointError if the model is for another task."""
+        check_task(cls.task, TASKS[saved.task], folder, saved.head)
+        opened = cls._from_saved(saved, require_tokenizers(saved, folder))
         opened.card = _card_in(Path(folder))
         return opened
 
     @classmethod
     @abstractmethod
-    def _opened(cls, saved: SavedModel, tokenizers: Tokenizers) -> Self:
-        """Makes the task of a saved model that is for it."""
+    def _from_saved(cls, saved: SavedModel, tokenizers: TokenizerPair) -> Self:
+        """Creates the task from a saved model of this task."""
 
     def save(self, folder: str | Path) -> None:
-        """Writes a model folder that `load` opens as an equal model: the folder that a run writes for equal weights.
+        """Writes a model folder, from which `load` restores an equal model; a run writes the same for equal weights.
 
-        Raises ConfigError where something else lies there already: an earlier model is replaced, a run is not.
+        Replaces an earlier model folder. Raises ConfigError if the folder is a run folder or has other contents.
         """
+        self.engine.require("save")
         place = Path(folder).absolute()
         if place.exists() and not (place.is_dir() and (_is_model_alone(place) or not any(place.iterdir()))):
-            raise ConfigError(f"`{folder}` is there already, and is not a model alone", "choose another folder")
-        with refusals_in_words(place, "folder"):
+            raise ConfigError(f"`{folder}` already exists, and contains more than a model", "choose another folder")
+        with convert_write_errors(place, "folder"):
             place.parent.mkdir(parents=True, exist_ok=True)
-            with temporary_folder(place) as beside:
-                save_model(beside / "model", self.model, **self._described())
+            with temporary_folder(place) as temporary:
+                save_model(temporary / "model", self.model, **self._describe())
                 if place.exists():
-                    (place / DESCRIPTION).unlink(missing_ok=True)  # without it the folder is none until all is there
-                    new = [path for path in (beside / "model").rglob("*") if path.is_file()]
+                    (place / DESCRIPTION).unlink(missing_ok=True)  # invalid until all files are replaced
+                    new = [path for path in (temporary / "model").rglob("*") if path.is_file()]
                     for path in sorted(new, key=lambda path: path.name == DESCRIPTION):
-                        target = place / path.relative_to(beside / "model")
+                        target = place / path.relative_to(temporary / "model")
                         target.parent.mkdir(exist_ok=True)
-                        move_into_place(path, target)
+                        replace_atomically(path, target)
                 else:
-                    (beside / "model").rename(place)
-            flush(place.parent)
+                    (temporary / "model").rename(place)
+            fsync(place.parent)
 
     def save_description(self, folder: Path) -> None:
-        """Writes all of a model folder but the weights into `folder`."""
-        save_description(folder, self.model.config, parts=self.model.parts, **self._described())
+        """Writes all files of a model folder except the weights into `folder`."""
+        save_description(folder, self.model.config, parts=self.model.parts, **self._describe())
 
-    def _described(self) -> dict[str, Any]:
+    def _describe(self) -> dict[str, Any]:
         return {
             "tokenizers": self.tokenizers, "decode": self.decode, "labels": self.labels, "languages": self.languages,
             "text": self.text, "task": self.task.name,
@@ -189,9 +203,8 @@ class TextModel(ABC, Generic[M]):
 
     @property
     def device(self) -> "torch.device":
-        """The device that it computes on."""
-        found: torch.device = next(self.model.parameters()).device
-        return found
+        """The device of the model."""
+        return self.engine.device
 
     def __repr__(self) -> str:
         source, target = self.tokenizers.source, self.tokenizers.target
@@ -199,31 +212,14 @@ class TextModel(ABC, Generic[M]):
         if self.task.family == "encoder-decoder" and source is not target:
             sides = {f"source {source.kind}": source.size, f"target {target.kind}": target.size}
         tokens = ", ".join(f"{name} of {size:,}" for name, size in sides.items())
-        return f"{type(self).__name__}({'; '.join([self._about(), tokens, *self._traits()])})"
-
-    def _about(self) -> str:
-        """Returns what a summary says of the model."""
-        config, parameters = self.model.config, list(self.model.parameters())
-        stacks = [str(n) for n in (config.num_encoder_layers, config.num_decoder_layers) if n]
-        return (
-            f"{type(self.model).__name__} of {' + '.join(stacks)} layers, d_model {config.d_model}, "
-            f"{sum(p.numel() for p in parameters):,} parameters on {parameters[0].device}"
-        )
+        return f"{type(self).__name__}({'; '.join([self.engine.about(), tokens, *self._traits()])})"
 
     def add_weights(self, digest: "hashlib._Hash") -> str:
-        """Adds all weights to a digest; returns the kind of device that computes with them."""
-        import torch
-
-        from pellucid.weights.tensors import parameters
-
-        weights = parameters(self.model)
-        for name, tensor in weights.items():
-            digest.update(f"{name} {tensor.dtype} {tuple(tensor.shape)}\n".encode())
-            digest.update(tensor.detach().cpu().contiguous().flatten().view(torch.uint8).numpy().data)
-        return next(iter(weights.values())).device.type
+        """Adds all weights to a digest; returns the type of device that they are on."""
+        return self.engine.add_weights(digest)
 
     def _traits(self) -> list[str]:
-        """Returns what a summary says beside model and vocabulary."""
+        """Returns further items of a summary, after model and vocabulary."""
         return []
 
     @abstractmethod
@@ -232,31 +228,37 @@ class TextModel(ABC, Generic[M]):
 
     @abstractmethod
     def evaluate(self, *args: Any, **options: Any) -> Report:
-        """Scores the model on texts, and on their translations or labels where the task has them."""
+        """Scores the model on texts, and on their translations or labels if the task has them."""
 
     @abstractmethod
-    def answer(self, *args: Any, **options: Any) -> Sequence[Any]:
-        """Answers some lines of a stream: `answer(lines, place, **options)`, where `place` lines came before.
+    def process_lines(self, *args: Any, **options: Any) -> Sequence[Any]:
+        """Processes lines of a stream: `process_lines(lines, place, **options)`; the first has the index `place`.
 
-        An answer depends on its line and its place alone.
+        A result depends on its line and its index alone.
         """
 
     def stream(self, *args: Any, **options: Any) -> Iterator[Any]:
-        """Answers lines one after another, however many there are: at most 2,048 are held at a time.
+        """Processes lines one after another, in chunks of about four seconds and at most 2,048 lines.
 
-        Raises DataError where an option of `of_lines` has not as many values as there are lines.
+        Raises DataError if the number of values of an option in `per_line_options` differs from that of lines.
         """
         (lines,) = args
-        of_lines = [name for name in self.of_lines if not isinstance(options.get(name), str | None)]
+        of_lines = [name for name in self.per_line_options if not isinstance(options.get(name), str | None)]
         given = {name: iter(options.pop(name)) for name in of_lines}
-        rest, place = iter(lines), 0
-        while stretch := list(islice(rest, STRETCH)):
-            of_stretch = {name: list(islice(values, len(stretch))) for name, values in given.items()}
-            yield from self.answer(stretch, place, **options, **of_stretch)
-            place += len(stretch)
+        rest, place, sizes = iter(lines), 0, ChunkSizes()
+        while chunk := list(islice(rest, sizes.choose())):
+            of_chunk = {name: list(islice(values, len(chunk))) for name, values in given.items()}
+            sizes.begin(len(chunk))
+            answers = self.process_lines(chunk, place, **options, **of_chunk)
+            sizes.end()
+            yield from answers
+            place += len(chunk)
         for name, values in given.items():
             if next(values, None) is not None:
-                raise DataError(f"{place:,} lines, and more of `{name}=`: each line has one", "leave the others out")
+                raise DataError(
+                    f"{place:,} lines, and more values of `{name}=`: each line needs one",
+                    "remove the superfluous values",
+                )
 
 
 def open_task(
@@ -268,52 +270,60 @@ def open_task(
     parts: "Parts | None" = None,
     tokenizer: GivenTokenizers | None = None,
 ) -> TextModel[Any]:
-    """Opens the model of a folder, or of a name on the hub, as what it is for: a Translator, a Classifier, ...
+    """Opens the model of a folder, or of a name on the hub, as the class of its task: a Translator, a Classifier, ...
 
-    Raises what `TextModel.load` raises.
+    Raises the errors of `TextModel.load`.
     """
     saved = open_model(folder, device, dtype, revision, parts, tokenizer)
-    return class_of(TASKS[saved.task])._from_folder(folder, saved)
+    return get_task_class(TASKS[saved.task])._from_folder(folder, saved)
 
 
 def check_openable(model: object, **how: object) -> None:
-    """Raises ConfigError where options that say how a folder is opened are given for a model that is open."""
+    """Raises ConfigError if options for opening a folder are given together with an open model."""
     if not isinstance(model, str | Path) and (needless := [name for name, value in how.items() if value is not None]):
         raise ConfigError(
-            f"`{needless[0]}=` says how a folder is opened, but a {type(model).__name__} is given, which is open",
-            "leave it out, or name the folder",
+            f"`{needless[0]}=` is an option for opening a folder, but a {type(model).__name__} is given, which is "
+            "open already",
+            "leave it out, or pass the folder",
         )
 
 
-def check_for(wanted: Task, found: Task, folder: str | Path) -> None:
-    """Raises CheckpointError where the model of a folder is for another task than it is opened for."""
+def check_task(wanted: Task, found: Task, folder: str | Path, head: str = "") -> None:
+    """Raises CheckpointError if the model of a folder is for another task than `wanted`.
+
+    `head` is the reason why the head of a Hugging Face encoder is not read; empty: it has no head.
+    """
+    if found.name != wanted.name and wanted.classes and head:
+        raise CheckpointError(
+            f"`{folder}` holds a classifier that Pellucid does not run: {head}", "run it with transformers"
+        )
     if found.name != wanted.name:
         raise CheckpointError(f"`{folder}` holds {found.noun}, not {wanted.noun}", f"use {found.use}")
 
 
-def class_of(task: Task) -> type[TextModel[Any]]:
-    """Returns the class that does a task."""
-    found: type[TextModel[Any]] = getattr(import_module(task.home), task.class_name)
+def get_task_class(task: Task) -> type[TextModel[Any]]:
+    """Returns the class of a task."""
+    found: type[TextModel[Any]] = getattr(import_module(task.home, "pellucid.tasks"), task.class_name)
     return found
 
 
-def task_in(model: str | Path, revision: str | None = None) -> Task:
-    """Returns the task of a folder's model (of a name on the hub at a `revision`), by its settings alone.
+def detect_task(model: str | Path, revision: str | None = None) -> Task:
+    """Returns the task of the model in a folder (or of a name on the hub at a `revision`), by its settings alone.
 
-    A file stands for translations.
+    The task of a file, which contains translations, is "translate".
 
-    Where there is no model it is "translate", too: whoever loads it says what is wrong, after reading the texts. Of a
-    foreign encoder it is "encode" in any case: the settings do not tell whether it has a head.
+    If there is no model, the task is "translate", too: loading it reports the error later, after the texts are read.
+    For a Hugging Face encoder the task is "encode", since its settings do not show if it has a head.
     """
     if model == "-" or Path(model).is_file():
         return TASKS["translate"]
     try:
-        folder = model_folder(model, revision)
-        if not is_foreign(folder):
+        folder = resolve_model(model, revision)
+        if not is_hugging_face_folder(folder):
             return TASKS[read_config(folder)["task"]]
-        from pellucid.weights.hugging_face.opening import foreign_task
+        from pellucid.weights.hugging_face.opening import detect_hugging_face_task
 
-        return foreign_task(folder)
+        return detect_hugging_face_task(folder)
     except CheckpointError:
         return TASKS["translate"]
 
@@ -326,19 +336,19 @@ def open_model(
     parts: "Parts | None" = None,
     tokenizer: GivenTokenizers | None = None,
 ) -> SavedModel:
-    """Opens the model of a folder, or of a name on the hub (at a `revision`), whatever it is for."""
+    """Opens the model of a folder, or of a name on the hub (at a `revision`), for any task."""
     from pellucid.weights.opening import open_folder
 
     _compute_alone_in_forks()
     place = find_device(str(device)), find_dtype(dtype)
-    return open_folder(model_folder(folder, revision), *place, parts, tokenizer)
+    return open_folder(resolve_model(folder, revision), *place, parts, tokenizer)
 
 
-def model_folder(name: str | Path, revision: str | None = None) -> Path:
-    """Returns a model's folder; of `org/model`, where no such path can be meant, the one in the hub's cache.
+def resolve_model(name: str | Path, revision: str | None = None) -> Path:
+    """Returns a model's folder; for `org/model`, if no folder `org` exists, that in the hub's cache.
 
-    `org/model@v2` is the model at a branch, a tag or a commit; so is `revision="v2"`, which folders do not have.
-    Raises ConfigError for a revision of a folder, CheckpointError where the hub and its cache have no such model.
+    `org/model@v2` or `revision="v2"` selects a branch, a tag or a commit. Raises ConfigError for a revision of a
+    folder, CheckpointError if neither the hub nor its cache has the model.
     """
     from pellucid.weights.hugging_face.hub import find_folder, is_hub_name
 
@@ -350,12 +360,14 @@ def model_folder(name: str | Path, revision: str | None = None) -> Path:
     return path
 
 
-def tokenizers_of(saved: SavedModel, folder: str | Path | None = None) -> Tokenizers:
-    """Returns the tokenizers of a saved model. Raises CheckpointError, with its folder where known, if it has none."""
+def require_tokenizers(saved: SavedModel, folder: str | Path | None = None) -> TokenizerPair:
+    """Returns the tokenizers of a saved model. Raises CheckpointError, with its folder if known, if it has none."""
     if saved.tokenizers is None:
         place = "the model" if folder is None else f"the model in `{folder}`"
+        files = "" if folder is None else tokenizer_files(ForeignFiles(resolve_model(folder)))
         raise CheckpointError(
-            f"{place} has no tokenizer, so it cannot read text", "copy the tokenizer's files into its folder"
+            f"{place} has no tokenizer, so it cannot read text",
+            f"copy the tokenizer's files into its folder{f': {files}' if files else ''}",
         )
     return saved.tokenizers
 
@@ -363,7 +375,7 @@ def tokenizers_of(saved: SavedModel, folder: str | Path | None = None) -> Tokeni
 def find_device(name: str) -> "torch.device":
     """Returns the device called `name`; "auto" takes CUDA, then MPS, then the CPU.
 
-    Raises ConfigError where this machine has no such device.
+    Raises ConfigError if this machine has no such device.
     """
     import torch
 
@@ -374,24 +386,26 @@ def find_device(name: str) -> "torch.device":
         available.insert(0, "cuda")
     if name == "auto":
         return torch.device(available[0])
-    hint = f"this machine has: auto, {', '.join(available)}"
+    hint = f"available are auto, {', '.join(available)}"
     try:
         device = torch.device(name)
     except RuntimeError as error:
         raise ConfigError(f"unknown device `{name}`{did_you_mean(name, available)}", hint) from error
     if device.type not in available or (device.type == "cuda" and (device.index or 0) >= torch.cuda.device_count()):
-        raise ConfigError(f"device `{name}` is not on this machine", hint)
+        raise ConfigError(f"device `{name}` is not available on this machine", hint)
     return device
 
 
 def find_dtype(name: "str | torch.dtype | None") -> "torch.dtype | None":
-    """Returns the precision called `name`; None: as the weights are. Raises ConfigError for an unknown one."""
+    """Returns the precision called `name`; None: that of the weights. Raises ConfigError for an unknown one."""
     import torch
 
     if name is None or (isinstance(name, torch.dtype) and name.is_floating_point):
         return name
     if name not in DTYPES:
-        of_another = ', or load it with `engine="ctranslate2"`, which has 8 bits' if str(name).startswith("int") else ""
+        of_another = (
+            ', or load it with `engine="ctranslate2"`, which supports int8' if str(name).startswith("int") else ""
+        )
         raise ConfigError(
             f"unknown dtype `{name}`{did_you_mean(str(name), DTYPES)}",
             f"choose one of {', '.join(DTYPES)}{of_another}",
@@ -400,61 +414,61 @@ def find_dtype(name: "str | torch.dtype | None") -> "torch.dtype | None":
     return found
 
 
-def listed(texts: Sequence[str]) -> list[str]:
+def check_lines(texts: Sequence[str]) -> list[str]:
     """Returns a list of lines.
 
-    Raises DataError for a single text, whose characters would pass for lines, and for what holds anything but texts.
+    Raises DataError for a single text, whose characters would count as lines, and for elements that are not texts.
     """
-    found = several(texts)
+    found = to_list(texts)
     for number, text in enumerate(found, start=1):
         if not isinstance(text, str):
             raise DataError(
-                f"line {number} is no text but {'None' if text is None else f'of type {type(text).__name__}'}",
-                "give a list of str; an empty line is ''",
+                f"line {number} is not a str but {'None' if text is None else f'of type {type(text).__name__}'}",
+                "pass a list of str; an empty line is ''",
             )
     return found
 
 
-def several(texts: Sequence[T]) -> list[T]:
-    """Returns a list of what may be texts. Raises DataError for a single text, or what is not a list."""
+def to_list(texts: Sequence[T]) -> list[T]:
+    """Returns the elements as a list. Raises DataError for a single text, or a value that is not iterable."""
     if isinstance(texts, str):
-        raise DataError(f"a list of lines is wanted, not one text of {len(texts):,} characters", "write [text]")
+        raise DataError(f"expected a list of lines, not one text of {len(texts):,} characters", "pass [text]")
     if not isinstance(texts, Iterable):
         raise DataError(
-            f"a list of lines is wanted, not {'None' if texts is None else type(texts).__name__}", "write [text]"
+            f"expected a list of lines, not {'None' if texts is None else type(texts).__name__}", "pass [text]"
         )
     return list(texts)
 
 
 def check_batch_tokens(batch_tokens: int | None) -> None:
-    """Raises ConfigError for less than one token at a time; None is the model's own number."""
+    """Raises ConfigError for less than one token per batch; None is the model's setting."""
     if batch_tokens is not None and batch_tokens < 1:
-        raise ConfigError(f"`batch_tokens` ({shown(batch_tokens)}) must be at least 1")
+        raise ConfigError(f"`batch_tokens` ({format_value(batch_tokens)}) must be at least 1")
 
 
-def listing(names: Iterable[str]) -> str:
-    """Returns the first names, and how many more there are."""
+def format_names(names: Iterable[str]) -> str:
+    """Returns the first names, and the number of further ones."""
     found = list(names)
     return ", ".join(found[:FEW]) + (f" and {len(found) - FEW} more" if len(found) > FEW else "")
 
 
 def _is_model_alone(folder: Path) -> bool:
-    """Tells whether a folder holds a model of ours that is not a run's."""
-    return is_described(folder) and not (folder / RECIPE).exists()
+    """Returns True if a folder is a Pellucid model folder and no run folder."""
+    return is_pellucid_folder(folder) and not (folder / RECIPE).exists()
 
 
 def _card_in(folder: Path) -> str:
-    """Returns the model card in a folder of ours; empty where there is none that can be read."""
+    """Returns the model card of a Pellucid folder; empty if it has no readable one."""
     with suppress(CheckpointError):
-        return "" if is_foreign(folder) else read_text(folder / CARD, MOST_SETTINGS_BYTES)
+        return "" if is_hugging_face_folder(folder) else read_text(folder / CARD, MOST_SETTINGS_BYTES)
     return ""
 
 
 @cache
 def _compute_alone_in_forks() -> None:
-    """Has a process that is forked off compute in one thread.
+    """Makes forked processes compute in one thread.
 
-    It gets none of its parent's threads, and the library that hands work to them (OpenMP) waits for them for ever.
+    A forked process has none of its parent's threads, and OpenMP would wait for them forever.
     """
     import torch
 

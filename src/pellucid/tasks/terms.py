@@ -1,31 +1,35 @@
-"""The terms that translations must hold, from texts to what a search takes."""
+"""The terms that translations must contain, converted from texts to the token constraints of a search."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
 
-from pellucid.decoding.terms import Spelling, Term
-from pellucid.errors import DataError, shown
-from pellucid.text.glossary import Glossary, Spellings, has_words, is_whole_word
-from pellucid.text.tokenizer import CompleteTokenizer
+from pellucid.decoding.terms import Term, TermTokens
+from pellucid.errors import DataError, format_value
+from pellucid.text.glossary import Glossary, TermSpellings, has_words, is_whole_word
+from pellucid.text.tokenizer import TokenizerBase
 
 Terms = Mapping[str, str] | Iterable[tuple[str, str]]
-"""Source terms, each with a translation that is written where it occurs."""
+"""Source terms, each with its required translation."""
 
 
-def glossary_of(terms: Terms) -> Glossary:
-    """Returns the glossary of pairs. Raises DataError for what is no pair of texts, and for an empty side."""
+def make_glossary(terms: Terms) -> Glossary:
+    """Returns the glossary of term pairs. Raises DataError for an element that is no pair of non-empty texts."""
     if isinstance(terms, str) or not isinstance(terms, Iterable):
-        raise DataError(f"`terms` is {shown(terms)}, and no pairs of texts", 'give [("Hund", "dog"), ...], or a dict')
+        raise DataError(
+            f"`terms` is {format_value(terms)}, not pairs of strings", 'pass [("Hund", "dog"), ...], or a dict'
+        )
     pairs = []
     for number, pair in enumerate(terms.items() if isinstance(terms, Mapping) else terms, start=1):
         if isinstance(pair, str) or not isinstance(pair, Sequence) or len(pair) != 2:
             raise DataError(
-                f"term {number} is {shown(pair)}, and no pair of a source term and its translation",
-                'give [("Hund", "dog"), ...]',
+                f"term {number} is {format_value(pair)}, not a pair of a source term and its translation",
+                'pass [("Hund", "dog"), ...]',
             )
         for side, text in zip(("source term", "translation"), pair, strict=True):
             if not isinstance(text, str) or not has_words(text):
-                raise DataError(f"term {number} has no {side}: {shown(text)}", "leave the pair out, or fill it in")
+                raise DataError(
+                    f"term {number} has no {side}: {format_value(text)}", "leave the pair out, or fill it in"
+                )
         pairs.append((str(pair[0]), str(pair[1])))
     return _glossary(tuple(pairs))
 
@@ -35,11 +39,11 @@ def _glossary(pairs: tuple[tuple[str, str], ...]) -> Glossary:
     return Glossary(pairs)
 
 
-class TermWriter:
-    """Turns terms into what a search looks for, by one tokenizer; what it has made once it keeps."""
+class TermEncoder:
+    """Encodes terms for a search with one tokenizer, and caches them."""
 
-    def __init__(self, tokenizer: CompleteTokenizer) -> None:
-        self._spellings = Spellings(tokenizer)
+    def __init__(self, tokenizer: TokenizerBase) -> None:
+        self._spellings = TermSpellings(tokenizer)
         self._unknown = tokenizer.unk_id
         self._made: dict[tuple[str, ...], Term] = {}
 
@@ -49,36 +53,45 @@ class TermWriter:
         return self._spellings.continuing
 
     def term(self, choices: tuple[str, ...]) -> Term:
-        """Returns the term that any of the `choices` fulfils. Raises DataError for what cannot be written."""
+        """Returns the term that any of `choices` satisfies. Raises DataError if the tokenizer cannot encode them."""
         if choices not in self._made:
             self._made[choices] = self._term(choices)
         return self._made[choices]
 
     def _term(self, choices: tuple[str, ...]) -> Term:
-        written: list[Spelling] = []
+        written: list[TermTokens] = []
         for text in choices:
-            inside, beginning, others = self._spellings.of(text.strip())
+            inside, beginning, others = self._spellings.spell(text.strip())
             if self._unknown in inside or not inside:
                 raise DataError(
-                    f"the model's vocabulary cannot write the term `{shown(text)}`",
-                    "leave it out, or spell it by characters that the training text has",
+                    f"the model's vocabulary cannot write the term `{format_value(text)}`",
+                    "leave it out, or spell it with characters of the training text",
                 )
             whole = is_whole_word(text.strip())
-            written.append(Spelling(tuple(inside), whole=whole))
-            written += [Spelling(tuple(ids), starts=True, whole=whole) for ids in beginning if self._unknown not in ids]
-            written += [Spelling(tuple(ids), sought=False, whole=whole) for ids in others]
+            written.append(TermTokens(tuple(inside), whole=whole))
+            written += [
+                TermTokens(tuple(ids), starts=True, whole=whole) for ids in beginning if self._unknown not in ids
+            ]
+            written += [TermTokens(tuple(ids), sought=False, whole=whole) for ids in others]
         return Term(tuple(dict.fromkeys(written)))
 
 
-def terms_of_lines(line_terms: Sequence[Sequence[str]], count: int) -> list[list[str]]:
-    """Returns the terms that each of `count` lines must hold. Raises DataError for another number, and for no texts."""
-    if isinstance(line_terms, str) or not isinstance(line_terms, Sequence):
-        raise DataError(f"`line_terms` is {shown(line_terms)}, and no list", 'give a list for each line: [["dog"], []]')
-    if len(line_terms) != count:
-        raise DataError(f"{count} sources and {len(line_terms)} lists of terms: each source has one", "none is []")
+def parse_line_terms(constraints: Sequence[Sequence[str]], count: int) -> list[list[str]]:
+    """Returns the required terms of each of `count` lines. Raises DataError for another number of lists or for values
+    that are not texts."""
+    if isinstance(constraints, str) or not isinstance(constraints, Sequence):
+        raise DataError(
+            f"`constraints` is {format_value(constraints)}, not a list", 'pass one list per line: [["dog"], []]'
+        )
+    if len(constraints) != count:
+        raise DataError(
+            f"{count} sources and {len(constraints)} lists of terms: each source needs one", "an empty list is []"
+        )
     found = []
-    for number, texts in enumerate(line_terms, start=1):
+    for number, texts in enumerate(constraints, start=1):
         if isinstance(texts, str) or not isinstance(texts, Sequence) or not all(isinstance(one, str) for one in texts):
-            raise DataError(f"the terms of line {number} are {shown(texts)}, and no list of texts", 'give ["dog"]')
+            raise DataError(
+                f"the terms of line {number} are {format_value(texts)}, not a list of strings", 'pass ["dog"]'
+            )
         found.append([text for text in texts if text.strip()])
     return found

@@ -1,4 +1,4 @@
-"""Traces of models and of their tasks: what goes through a model, and the tokens that rows and columns stand for."""
+"""Traces of models and of their tasks: attentions and predictions, with the tokens of rows and columns."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -9,22 +9,22 @@ import torch
 from torch import Tensor
 
 from pellucid.config import DecodeConfig, ModelConfig
-from pellucid.data.classified import classifier_input
-from pellucid.decoding.beam import Search, greedy_search
-from pellucid.decoding.engine import search
-from pellucid.decoding.ids import whole_source
-from pellucid.decoding.steps import Steps
+from pellucid.data.labels import classifier_input
+from pellucid.decoding.batched_search import search
+from pellucid.decoding.beam import SearchFunction, greedy_search
+from pellucid.decoding.ids import add_special_ids
+from pellucid.decoding.steps import SearchState
 from pellucid.errors import DataError
 from pellucid.model.families import DecoderOnly, EncoderOnly, Model
 from pellucid.model.transformer import Transformer
 from pellucid.tasks.search_recorder import SearchRecorder
-from pellucid.text.tokenizer import CompleteTokenizer, Tokenizer
-from pellucid.text.tokenizers import GivenTokenizers, Tokenizers
-from pellucid.tracing.apart import in_evaluation
-from pellucid.tracing.passes import Pass, describe, ids_tensor, provenance, record_pass
+from pellucid.text.tokenizer import Tokenizer, TokenizerBase
+from pellucid.text.tokenizers import GivenTokenizers, TokenizerPair
+from pellucid.tracing.module_copy import copy_in_eval_mode
 from pellucid.tracing.predictions import Prediction
-from pellucid.tracing.recorder import watched
-from pellucid.tracing.tokens import Token, tokens_alone, tokens_of, tokens_of_ids
+from pellucid.tracing.recorder import observe_model
+from pellucid.tracing.recording import RecordedPass, describe, ids_tensor, provenance, record_pass
+from pellucid.tracing.tokens import Token, make_single_tokens, make_tokens, tokens_of_ids
 from pellucid.tracing.trace import Trace
 
 Ids = Sequence[int] | Tensor
@@ -40,7 +40,7 @@ def trace(
     tokenizer: GivenTokenizers | None = None,
     residual: bool = False,
 ) -> Trace:
-    """Records all attentions of a model's pass over one sequence, or over a source and a target, and what it said.
+    """Records all attentions and predictions of a model's pass over one sequence, or over a source and a target.
 
         trace = pellucid.trace(model, [5, 8, 2], [1, 7])
         trace["cross"].weights(layer=0, head=1)                             # (2, 3)
@@ -48,36 +48,36 @@ def trace(
     Args:
         model: a Transformer, EncoderOnly, SequenceClassifier or DecoderOnly, imported ones included. It is traced in
             evaluation mode.
-        src_ids: what the model reads, end token included where it wants one. Padding behind it is cut off.
-        tgt_ids: what a Transformer's decoder reads, beginning with the start token; None: its own greedy output.
-        segments: of each of `src_ids` its segment, for an encoder that has them.
-        tokenizer: labels the tokens; without one their ids do.
-        residual: keeps the residual stream behind each embedding and each sublayer, too.
+        src_ids: the model's input, with its end token if it requires one. Trailing padding is removed.
+        tgt_ids: the input of a Transformer's decoder, beginning with the start token; None: its greedy output.
+        segments: the segment of each of `src_ids`, for an encoder with segments.
+        tokenizer: labels the tokens; None: ids are the labels.
+        residual: keeps the residual stream after each embedding and each sublayer, too.
 
-    A target's row t is the place that wrote the next token, so its sequence "out" is the target moved on by one; what
-    stands last there is the token that the model finds most probable.
+    Row t of a target is the position that predicts the next token, so its sequence "out" is the target shifted by one;
+    its last token is the most probable one.
 
-    Raises DataError for a model of another kind, several sequences, none, ids outside of the vocabulary, padding
-    between the ids, a sequence beyond `max_positions`, or a target or segments where the model has none.
+    Raises DataError for a model of another type, several sequences or none, ids outside of the vocabulary, padding
+    between the ids, a sequence beyond `max_positions`, and a target or segments that the model does not have.
     """
     _check_model(model)
     config = model.config
-    src = _listed(src_ids, "src_ids", config.pad_id)
+    src = _strip_padding(src_ids, "src_ids", config.pad_id)
     if config.family != "decoder":
         _check_padding(src, config.pad_id)
-    kinds = None if segments is None else _listed(segments, "segments", None)[: len(src)]
+    kinds = None if segments is None else _strip_padding(segments, "segments", None)[: len(src)]
     if tgt_ids is not None and not isinstance(model, Transformer):
-        raise DataError("`tgt_ids` is given, but the model has one stack alone", "give what it reads as `src_ids`")
+        raise DataError("`tgt_ids` is given, but the model has only one stack", "pass the input ids as `src_ids`")
     if kinds is not None and not (isinstance(model, EncoderOnly) and config.num_segments):
         raise DataError("`segments` are given, but the model has no segment embeddings (`num_segments` is 0)")
     if kinds is not None and len(kinds) != len(src):
         raise DataError(f"`segments` has {len(kinds)} numbers for {len(src)} ids")
     if isinstance(model, DecoderOnly):
-        return trace_pass(model, tgt=src, tokenizers=Tokenizers.of(tokenizer), residual=residual)
-    tgt = None if tgt_ids is None else _listed(tgt_ids, "tgt_ids", config.pad_id)
+        return trace_pass(model, tgt=src, tokenizers=TokenizerPair.from_given(tokenizer), residual=residual)
+    tgt = None if tgt_ids is None else _strip_padding(tgt_ids, "tgt_ids", config.pad_id)
     if tgt is None and isinstance(model, Transformer):
         tgt = _greedy_output(model, src)
-    both = Tokenizers.of(tokenizer)
+    both = TokenizerPair.from_given(tokenizer)
     return trace_pass(model, src, tgt or (), segments=kinds, tokenizers=both, residual=residual)
 
 
@@ -87,14 +87,14 @@ def trace_pass(
     tgt: Sequence[int] = (),
     out: Sequence[int] | None = None,
     segments: Sequence[int] | None = None,
-    tokenizers: Tokenizers | None = None,
+    tokenizers: TokenizerPair | None = None,
     labels: Sequence[str] = (),
     residual: bool = False,
 ) -> Trace:
     """Records one pass.
 
-    `out` is what the decoder was to write, None: the target moved on by one. `labels` name a classifier's classes,
-    which are numbers otherwise.
+    `out` is the expected output of the decoder; None: the target shifted by one. `labels` are the names of a
+    classifier's classes; without them they are numbers.
     """
     found = record_pass(model, src, tgt, segments, out, residual)
     sequences = {}
@@ -117,10 +117,10 @@ def trace_pass(
     )
 
 
-def _predictions(found: Pass, config: ModelConfig, tokenizers: Tokenizers | None) -> tuple[Prediction, ...]:
-    """Names what a model found probable, each token by itself: nothing stands beside it."""
+def _predictions(found: RecordedPass, config: ModelConfig, tokenizers: TokenizerPair | None) -> tuple[Prediction, ...]:
+    """Returns a model's predictions with their tokens as text, each decoded alone, without its neighbours."""
     ids = {i for _, best, _ in found.guesses for i in best}
-    tokens = tokens_alone(tokenizers.target if tokenizers else None, ids, config.special_ids)
+    tokens = make_single_tokens(tokenizers.target if tokenizers else None, ids, config.special_ids)
     return tuple(
         Prediction(log_prob, tuple((tokens[i], value) for i, value in zip(ids, values, strict=True)))
         for log_prob, ids, values in found.guesses
@@ -136,48 +136,47 @@ def trace_text(
     labels: Sequence[str] = (),
     residual: bool = False,
 ) -> Trace:
-    """Records an encoder's pass over a text, or over a pair of texts for a model that tells segments apart.
+    """Records an encoder's pass over a text, or over a pair of texts for a model with segments.
 
-    Raises DataError for a pair where it does not, and for what exceeds its positions.
+    Raises DataError for a pair if the model has no segments, and for texts that exceed its positions.
     """
     config = model.config
     if second is not None and config.num_segments < 2:
         raise DataError(
-            "a pair of texts is given, but the model tells no segments apart (`num_segments` is "
-            f"{config.num_segments})",
-            "give one text",
+            f"a text pair is given, but the model has no segments (`num_segments` is {config.num_segments})",
+            "pass one text",
         )
     first = tokenizer.encode(text)
-    behind = None if second is None else tokenizer.encode(second)
-    length = len(first) + 2 + (0 if behind is None else len(behind) + 1)
+    second_ids = None if second is None else tokenizer.encode(second)
+    length = len(first) + 2 + (0 if second_ids is None else len(second_ids) + 1)
     if length > config.max_positions:
         raise DataError(
-            f"the text has {length:,} tokens, special ones included, the model {config.max_positions:,} positions",
-            "cut the text",
+            f"the text has {length:,} tokens, special ones included; the model has {config.max_positions:,} positions",
+            "shorten the text",
         )
-    ids = classifier_input(first, config, behind)
-    segments = segments_of(ids, config)
-    pair = Tokenizers(tokenizer, tokenizer)
+    ids = classifier_input(first, config, second_ids)
+    segments = find_segment_ids(ids, config)
+    pair = TokenizerPair(tokenizer, tokenizer)
     kinds = segments if config.num_segments > 1 else None
     return trace_pass(model, ids, segments=kinds, tokenizers=pair, labels=labels, residual=residual)
 
 
-def segments_of(ids: Sequence[int], config: ModelConfig) -> list[int]:
-    """Returns the segment of each id of a text or pair: 0 as far as the first end token, 1 behind it."""
+def find_segment_ids(ids: Sequence[int], config: ModelConfig) -> list[int]:
+    """Returns the segment of each id of a text or pair: 0 up to the first end token, 1 after it."""
     first = list(ids).index(config.eos_id) + 1
     return [int(place >= first) for place in range(len(ids))]
 
 
 def trace_translation(
     model: Transformer,
-    tokenizers: Tokenizers,
+    tokenizers: TokenizerPair,
     decode: DecodeConfig,
     source: Sequence[int],
     target: Sequence[int],
     residual: bool = False,
 ) -> Trace:
     """Records a pass over a source and a given target (ids without start and end tokens)."""
-    src = whole_source(source, model.config, decode)
+    src = add_special_ids(source, model.config, decode)
     written = [*decode.target_prefix, *target, model.config.eos_id]
     read = [model.config.bos_id, *written[:-1]]
     return trace_pass(model, src, read, written, tokenizers=tokenizers, residual=residual)
@@ -185,22 +184,22 @@ def trace_translation(
 
 def trace_search(
     model: Transformer,
-    tokenizers: Tokenizers | None,
+    tokenizers: TokenizerPair | None,
     decode: DecodeConfig,
     source: Sequence[int],
-    by: Search | None = None,
+    by: SearchFunction | None = None,
     residual: bool = False,
 ) -> Trace:
-    """Records a search, and a pass over what it found best; `source` without its end token.
+    """Records a search, and a pass over its best hypothesis; `source` without its end token.
 
-    Of a search of one's own, `by`, the pass alone, unless it tells all that it weighs as Pellucid's searches do.
+    For a custom search, `by`, records the pass alone, unless it reports each step as the built-in searches do.
     """
     recorder = SearchRecorder(model, decode)
-    with watched(model, recorder.observe) as copied:
+    with observe_model(model, recorder.observe) as copied:
         best = search(copied, [source], decode, by, watch=recorder.watch)[0][0]
-    src = whole_source(source, model.config, decode)
+    src = add_special_ids(source, model.config, decode)
     written = [*decode.target_prefix, *best.ids, model.config.eos_id]
-    out = written if best.ended else None  # a search of one's own may cut a text off
+    out = written if best.ended else None  # a custom search may truncate a text
     read = [model.config.bos_id, *written[:-1]]
     of_best = trace_pass(model, src, read, out, tokenizers=tokenizers, residual=residual)
     if by is not None and not recorder.saw(best):
@@ -219,22 +218,22 @@ def trace_search(
 
 
 def _greedy_output(model: Transformer, src: Sequence[int]) -> list[int]:
-    """Returns what the decoder reads as it writes its own output. `src` has its end token, wherever that stands."""
+    """Returns the decoder's input for its greedy output. `src` includes its end token."""
     decode = DecodeConfig()
-    (found,) = greedy_search(Steps(in_evaluation(model), ids_tensor(model, src, "src"), decode), decode)
+    (found,) = greedy_search(SearchState(copy_in_eval_mode(model), ids_tensor(model, src, "src"), decode), decode)
     return [model.config.bos_id, *found.hypotheses[0].ids]
 
 
 def _tokens(
-    config: ModelConfig, tokenizer: CompleteTokenizer | None, ids: Sequence[int], segments: Sequence[int] = ()
+    config: ModelConfig, tokenizer: TokenizerBase | None, ids: Sequence[int], segments: Sequence[int] = ()
 ) -> tuple[Token, ...]:
     if tokenizer is None:
         return tokens_of_ids(ids, config.special_ids, segments)
-    return tokens_of(tokenizer, ids, config.special_ids, segments)
+    return make_tokens(tokenizer, ids, config.special_ids, segments)
 
 
-def _listed(ids: Ids, name: str, pad_id: int | None) -> list[int]:
-    """Returns the ids of one sequence without the padding behind them."""
+def _strip_padding(ids: Ids, name: str, pad_id: int | None) -> list[int]:
+    """Returns the ids of one sequence without trailing padding."""
     array = torch.as_tensor(ids)
     if not array.numel():
         return []
@@ -242,8 +241,8 @@ def _listed(ids: Ids, name: str, pad_id: int | None) -> list[int]:
         array = array[0]
     if array.dim() != 1 or array.is_floating_point():
         raise DataError(
-            f"`{name}` has shape {tuple(array.shape)} and dtype {array.dtype}: one sequence of ids is traced at a time",
-            f"give a list of ids, or a tensor (L,) or (1, L): `{name}[i]`",
+            f"`{name}` has shape {tuple(array.shape)} and dtype {array.dtype}: a trace is of one sequence of ids",
+            f"pass a list of ids, or a tensor (L,) or (1, L): `{name}[i]`",
         )
     found: list[int] = array.tolist()
     while pad_id is not None and len(found) > 1 and found[-1] == pad_id:
@@ -252,16 +251,16 @@ def _listed(ids: Ids, name: str, pad_id: int | None) -> list[int]:
 
 
 def _check_model(model: Any) -> None:
-    """Raises DataError for what is not a model of Pellucid's, with the call that is meant."""
+    """Raises DataError if the model is not Pellucid's, with the call to use instead."""
     if isinstance(model, Transformer | EncoderOnly | DecoderOnly):
         return
-    hint = "pellucid.trace_from_weights takes the attention weights of any model"
+    hint = "pellucid.trace_from_weights accepts the attention weights of any model"
     if isinstance(getattr(model, "_orig_mod", None), Transformer | EncoderOnly | DecoderOnly):
-        hint = "it is compiled: give model._orig_mod"
+        hint = "it is compiled: pass model._orig_mod"
     elif callable(getattr(model, "trace", None)):
-        hint = "it traces texts itself: its method `trace`"
+        hint = "call its method `trace`"
     elif hasattr(model, "set_attn_implementation"):
-        hint = "it is of transformers: pellucid.trace_hugging_face(model, tokenizer, text)"
+        hint = "for transformers call pellucid.trace_hugging_face(model, tokenizer, text)"
     raise DataError(
         f"a {type(model).__name__} cannot be traced by its ids; a Transformer, EncoderOnly, SequenceClassifier or "
         "DecoderOnly can",
@@ -272,6 +271,6 @@ def _check_model(model: Any) -> None:
 def _check_padding(ids: Sequence[int], pad_id: int | None) -> None:
     if pad_id is not None and pad_id in ids:
         raise DataError(
-            f"`src_ids` holds the pad id ({pad_id}) at place {list(ids).index(pad_id)}, before other ids",
-            "cut the padding off: only what stands behind a text is recognised as such",
+            f"`src_ids` holds the pad id ({pad_id}) at position {list(ids).index(pad_id)}, before other ids",
+            "remove the padding: only pad ids after the text are recognized as padding",
         )

@@ -2,23 +2,24 @@
 
 Reading order:
 
-    tokenizer                what every tokenizer can do, and how one of your own is completed
-    tokenizers               the pair that a model uses, and its files
-    normalization            one spelling for a text that can be typed in several
+    tokenizer                the interface of every tokenizer, and the adapter for custom ones
+    tokenizers               the pair of tokenizers that a model uses, and its files
+    normalization            maps equivalent Unicode spellings to one
     words, vocabulary        the kinds words, characters, bytes and spaces: a list of entries
-    subwords                 the kinds bpe and unigram, and other people's SentencePiece models
-    tokenizer_training       a tokenizer from lines of text; `inventory` counts its characters
-    sampling                 the same text in other pieces each time
+    subwords                 the kinds bpe and unigram, and imported SentencePiece models
+    tokenizer_training       trains a tokenizer on lines of text; `character_counts` counts their characters
+    sampling                 subword regularization
 
-    sentencepiece_file       what a SentencePiece model's file holds
-    normalization_rules      our normalisation written into such a file
-    sentences, training_text where a line is parted into sentences, and what lines a model was trained on
+    sentencepiece_file       reads the file of a SentencePiece model
+    normalization_rules      Pellucid's normalization as rules in such a file
+    sentences, training_text splits lines into sentences; statistics of the lines that a model was trained on
 
-Other people's tokenizers:
+Hugging Face tokenizers:
 
-    foreign                  which files of a Hugging Face folder make which tokenizer
+    foreign_files            the files of a Hugging Face folder except its weights, each read once
+    hugging_face_loading     chooses the tokenizer by these files
     hugging_face             a tokenizer.json, run by the library `tokenizers`; `tokenizer_json_checks` limits it
-    numbered                 a SentencePiece model whose pieces have ids of their own
-    special_ids              the special ids of such a folder; `language_codes` its codes of languages
-    tokenizer_json_writing   ours as a tokenizer.json; `patterns` are its regular expressions
+    remapped_sentencepiece   a SentencePiece model with remapped ids
+    special_ids              the special ids of such a folder; `language_codes` its language codes
+    tokenizer_json_writing   export to tokenizer.json; `patterns` has its regular expressions
 """

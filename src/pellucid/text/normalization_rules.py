@@ -1,8 +1,8 @@
-"""Our normalisation as rules in a SentencePiece model, so that whoever opens the file reads a text as we do.
+"""Pellucid's normalization as rules in a SentencePiece model, so that every program normalizes a text as Pellucid does.
 
-SentencePiece rewrites a text from left to right, each time by the rule with the longest left side that fits. Spaces
-at the ends and in a row it removes itself. What these rules do to a text is what `normalize` does, but where marks that
-no alphabet combines are piled up: composing them is a matter of order, and would take a rule for each pile.
+SentencePiece rewrites a text from left to right, each time by the rule with the longest matching left side. It removes
+leading, trailing and repeated spaces itself. The rules have the same effect as `normalize`, except on stacked marks
+that no alphabet combines: their composition depends on their order, and would need a rule for each combination.
 """
 
 import unicodedata
@@ -22,44 +22,44 @@ from pellucid.text.normalization import (
     SPACES,
     nmt_nfkc,
 )
-from pellucid.text.sentencepiece_file import MALFORMED, fields, message, unreadable
+from pellucid.text.sentencepiece_file import MALFORMED, fields, make_damaged_error, message
 
 Rules = dict[str, str]
 
 NFC_NAME = "pellucid-nfc/1"
-"""The name that the model's file gives these rules."""
+"""The name of these rules in the model's file."""
 _NAME, _CHARSMAP, _DUMMY_PREFIX, _EXTRA_SPACES, _ESCAPE_SPACES = 1, 2, 3, 4, 5  # the fields of a NormalizerSpec
 _NORMALIZER = 3  # the field of a ModelProto
 _ERRORS_ONLY = 2
 _STAND_INS = {NON_JOINER: "\ue00c", JOINER: "\ue00d"}
 
-# Letters that Unicode composes but that came after version 14, which the oldest Python we run on knows: with them the
-# file would depend on the Python that wrote it.
+# Composed letters that Unicode added after version 14, that of the oldest supported Python: with them the file would
+# depend on the Python version that wrote it.
 _YOUNGER = ((0x105C0, 0x105FF), (0x11380, 0x113FF), (0x16100, 0x1613F), (0x16D40, 0x16D7F))
 _COMPOSED = ((0xA0, 0x3400), (0xF900, 0x1F1FF), (0x2F800, 0x2FA20))
-"""The ranges of characters that have a canonical decomposition; Hangul, which is computed, apart."""
+"""The ranges of characters that have a canonical decomposition, except Hangul, which is computed."""
 _LOW_MARKS = "\u031b\u0323\u0324\u0325\u0326\u0327\u0328\u0329\u032d\u032e\u0330\u0331\u0332"
 _HIGH_MARKS = "\u0300\u0301\u0302\u0303\u0304\u0306\u0307\u0308\u0309\u030a\u030b\u030c\u030f\u0311"
-"""The marks of alphabets: below the letter or at it, and above."""
+"""The combining marks of alphabets: below the letter or attached to it, and above it."""
 _LAST_LETTER = 0x1FFF
-"""Behind it no alphabet lies that these marks are for."""
+"""The last code point of the alphabets that use these marks."""
 _ARABIC_MARKS = "".join(map(chr, range(0x064B, 0x0656))) + "\u0670"
 _HEBREW_MARKS = "".join(map(chr, (*range(0x05B0, 0x05BE), 0x05BF, 0x05C1, 0x05C2, 0x05C7)))
 _FIRST_SYLLABLE, _LEADING, _VOWEL, _TRAILING = 0xAC00, 0x1100, 0x1161, 0x11A7
 
 
-def with_normalizer(proto: bytes, form: str) -> bytes:
-    """Returns the SentencePiece model `proto` with the normalisation `form` in the place of its own."""
+def set_normalizer(proto: bytes, form: str) -> bytes:
+    """Returns the SentencePiece model `proto` with its normalization replaced by `form`."""
     if form == "none":
         return proto
     spec = _nfc_spec() if form == "nfc" else _nmt_nfkc_spec()
     return b"".join(message(number, spec if number == _NORMALIZER else value) for number, value in fields(proto))
 
 
-def normalization_of(proto: bytes) -> str:
-    """Returns which of our normalisations a SentencePiece model was given: "none" for that of somebody else.
+def detect_normalization(proto: bytes) -> str:
+    """Returns the name of the Pellucid normalization in a SentencePiece model, or "none" if it has another one.
 
-    Raises CheckpointError for one of ours that this version does not know, and where the file cannot be read.
+    Raises CheckpointError if it is a Pellucid normalization of an unknown version, or if the file cannot be read.
     """
     name = b""
     try:
@@ -67,17 +67,17 @@ def normalization_of(proto: bytes) -> str:
             if number == _NORMALIZER:
                 name = bytes(dict(fields(value)).get(_NAME, name))
     except MALFORMED as error:
-        raise unreadable() from error
+        raise make_damaged_error() from error
     if name.startswith(b"pellucid-") and name != NFC_NAME.encode():
         raise CheckpointError(
-            f"the tokenizer has the unknown normalisation `{name.decode('utf-8', 'replace')[:80]}`",
-            "the model may need a newer version of pellucid",
+            f"the tokenizer has an unknown normalization `{name.decode('utf-8', 'replace')[:80]}`",
+            "the model may require a newer version of pellucid",
         )
     return {NFC_NAME.encode(): "nfc", b"nmt_nfkc": "nmt_nfkc"}.get(name, "none")
 
 
 def nfc_rules() -> Rules:
-    """Returns what each sequence of characters becomes, where it becomes something else."""
+    """Returns the replacement of each character sequence that normalization changes."""
     rules = _compositions()
     _add_order(rules)
     _add_marks_between(rules)
@@ -89,7 +89,7 @@ def nfc_rules() -> Rules:
 
 
 def _compositions() -> Rules:
-    """Returns each composed letter from its parts, in any order that means the same, composed as far as one likes."""
+    """Returns rules for each composed letter, from each equivalent order and partial composition of its parts."""
     rules: Rules = {}
     for character in _characters(_COMPOSED):
         decomposed = unicodedata.normalize("NFD", character)
@@ -106,7 +106,7 @@ def _compositions() -> Rules:
 
 
 def _add_marks_between(rules: Rules) -> None:
-    """Adds a mark below that stands before the one that composes, or behind it and composes instead: ẹ́ as é and ̣."""
+    """Adds rules for a mark below next to a mark above, in either order and partly composed: ẹ́ as é and ̣."""
     composed = {target for target in rules.values() if len(target) == 1}
     letters = sorted({unicodedata.normalize("NFD", target)[0] for target in composed})
     for letter, low, high in product(letters, _LOW_MARKS, _HIGH_MARKS):
@@ -120,7 +120,7 @@ def _add_marks_between(rules: Rules) -> None:
 
 
 def _add_order(rules: Rules) -> None:
-    """Adds marks in another order than the canonical one: a vowel before the doubling of its consonant, or behind."""
+    """Adds rules that put marks in canonical order, for example a vowel mark and the doubling of its consonant."""
     for marks, most in ((_ARABIC_MARKS, 3), (_HEBREW_MARKS, 3), (_LOW_MARKS + _HIGH_MARKS, 2)):
         for length in range(2, most + 1):
             for sequence in map("".join, product(marks, repeat=length)):
@@ -130,7 +130,7 @@ def _add_order(rules: Rules) -> None:
 
 
 def _add_hangul(rules: Rules) -> None:
-    """Adds syllables from two or three letters, or from a syllable and a last letter."""
+    """Adds rules for syllables from two or three letters, or from an open syllable and a final letter."""
     for number in range(19 * 21):
         open_syllable = chr(_FIRST_SYLLABLE + 28 * number)
         letters = chr(_LEADING + number // 21) + chr(_VOWEL + number % 21)
@@ -141,7 +141,7 @@ def _add_hangul(rules: Rules) -> None:
 
 
 def _add_joiners(rules: Rules) -> None:
-    """Keeps a joiner behind a character that needs it; without one of these rules it goes."""
+    """Adds rules that keep a joiner after a character that needs it; other joiners are removed."""
     before = set(_characters(JOINING_SCRIPTS))
     composed = {source: target for source, target in rules.items() if source[-1] in before and len(source) < 3}
     for joiner in (NON_JOINER, JOINER):
@@ -151,7 +151,7 @@ def _add_joiners(rules: Rules) -> None:
 
 
 def rewritten(text: str, rules: Rules) -> str:
-    """Returns `text` by the rules, of those that fit the one with the longest left side first."""
+    """Returns `text` rewritten by the rules; of several matching rules the one with the longest left side is used."""
     longest, done, place = 4, list[str](), 0
     while place < len(text):
         ends = (end for end in range(min(len(text), place + longest), place, -1) if text[place:end] in rules)
@@ -170,10 +170,10 @@ def _characters(ranges: tuple[tuple[int, int], ...]) -> list[str]:
 def _nfc_spec() -> bytes:
     """Returns the rules as SentencePiece compiles them.
 
-    It refuses a rule that changes nothing, such as those that keep a joiner. So they are made with a stand-in of as
-    many bytes, and what is written in their place stands behind the trie that finds the rules: there it is put right.
+    SentencePiece rejects a rule that changes nothing, such as the rules that keep a joiner. So these are compiled with
+    a placeholder of the same number of bytes, which is then replaced in the table of outputs that follows the trie.
     """
-    set_min_log_level(_ERRORS_ONLY)  # it tells of each map that it makes
+    set_min_log_level(_ERRORS_ONLY)  # SentencePiece logs each map that it compiles
     rules = {
         source: target if source != target else target.replace(target[-1], _STAND_INS[target[-1]])
         for source, target in nfc_rules().items()
@@ -192,7 +192,7 @@ def _nmt_nfkc_spec() -> bytes:
 
 
 def nmt_nfkc_map() -> bytes:
-    """Returns SentencePiece's own rules as it compiles them."""
+    """Returns SentencePiece's `nmt_nfkc` rules in compiled form."""
     return _charsmap(nmt_nfkc())
 
 

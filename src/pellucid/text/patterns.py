@@ -1,47 +1,47 @@
-"""A word, and a sigma at its end, as regular expressions that mean the same in every engine.
+"""Regular expressions for words and for final sigmas that match the same text in every engine.
 
-What `\\w`, `\\s` and the like match differs between engines, and between their versions of Unicode. So the characters
-themselves are spelled out here, as this Python knows them.
+The characters that `\\w`, `\\s` and the like match differ between engines, and between their versions of Unicode. So
+the characters are listed here, by this Python's Unicode version.
 """
 
 from collections.abc import Callable
 from functools import cache
 
-from pellucid.text.words import CLOSING, OPENING, extends
+from pellucid.text.words import CLOSING, OPENING, is_combining
 
-# Between and behind these planes nothing is assigned but private characters.
+# Between and after these planes only private-use characters are assigned.
 _ASSIGNED = (*range(0xD800), *range(0xE000, 0x33480), *range(0xE0000, 0xE0200))
 _BETWEEN = 3
-"""The most characters that count for nothing, as marks and apostrophes, across which a sigma is told apart."""
+"""The most ignorable characters, such as marks and apostrophes, that are skipped to decide if a sigma is final."""
 
 
 @cache
-def word() -> str:
-    """Returns the pattern of the words and marks that cut_words() finds."""
-    letter, space, digit, extend = (_class(of) for of in (_is_letter, str.isspace, str.isdecimal, extends))
+def make_word_pattern() -> str:
+    """Returns the pattern of the words and marks that tokenize_words() finds."""
+    letter, space, digit, extend = (_class(of) for of in (_is_letter, str.isspace, str.isdecimal, is_combining))
     letters = f"[{letter}]+(?:[{extend}]+[{letter}]*)*"
     mark = f"[^{letter}{space}][{extend}]*"
     return f"{letters}(?:(?<=[{digit}])[.,:](?=[{digit}]){letters})*|{mark}(?:(?<=\u200d){mark})*"
 
 
 @cache
-def unspaced() -> str:
-    """Returns the pattern of the spaces that join_words() does not write."""
+def make_space_pattern() -> str:
+    """Returns the pattern of the spaces that detokenize_words() omits."""
     letter = f"[{_class(_is_letter)}]"
     return f" (?=[{CLOSING}](?: |$))|(?<=[{OPENING}]) | (?=['’-] {letter})|(?<={letter} ['’-]) "
 
 
 @cache
 def final_sigma() -> str:
-    """Returns the pattern of a capital sigma at the end of a word, whose lower case is another one."""
+    """Returns the pattern of a capital sigma at the end of a word, whose lower case is the final sigma."""
     cased, nothing = _class(_is_cased), _class(_counts_for_nothing)
     before = "|".join(f"[{cased}]" + f"[{nothing}]" * n for n in range(_BETWEEN))
     return f"(?<={before})Σ(?![{nothing}]*[{cased}])"
 
 
 def is_own(pattern: str) -> bool:
-    """Tells whether a pattern is one of these: they are longer than a stranger's may be."""
-    return pattern in (word(), unspaced(), final_sigma())
+    """Returns True if a pattern is from this module: these are longer than the limit for untrusted patterns."""
+    return pattern in (make_word_pattern(), make_space_pattern(), final_sigma())
 
 
 def _is_letter(character: str) -> bool:
@@ -58,7 +58,7 @@ def _counts_for_nothing(character: str) -> bool:
 
 @cache
 def _class(holds: Callable[[str], bool]) -> str:
-    """Returns the characters of which something holds, as ranges inside the brackets of a regular expression."""
+    """Returns the characters for which `holds` is True, as ranges of a character class in a regular expression."""
     found: list[list[int]] = []
     for code in _ASSIGNED:
         if holds(chr(code)):
@@ -66,9 +66,9 @@ def _class(holds: Callable[[str], bool]) -> str:
                 found[-1][1] = code
             else:
                 found.append([code, code])
-    return "".join(_spelled(a) if a == b else f"{_spelled(a)}-{_spelled(b)}" for a, b in found)
+    return "".join(_escape(a) if a == b else f"{_escape(a)}-{_escape(b)}" for a, b in found)
 
 
-def _spelled(code: int) -> str:
+def _escape(code: int) -> str:
     character = chr(code)
     return f"\\{character}" if character in r"\[]^-" else character

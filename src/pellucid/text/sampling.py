@@ -1,10 +1,10 @@
-"""The same text in other pieces each time: BPE-dropout (Provilkov et al. 2020), unigram sampling (Kudo 2018).
+"""Subword regularization: BPE-dropout (Provilkov et al. 2020) and unigram sampling (Kudo 2018).
 
-SentencePiece has both, but what it draws differs from process to process, whatever the seed. Here all randomness comes
-from a generator that the caller hands in.
+SentencePiece has both, but its samples differ between processes, whatever the seed. Here all randomness comes from a
+generator that the caller passes.
 
-A text falls into stretches that can be cut by themselves: where two neighbours are side by side in no piece, each cut
-has a border. Most stretches are words, and most words come again and again, so what they can be cut into is kept.
+A text is divided into chunks that can be segmented independently: between two characters that are adjacent in no piece,
+every segmentation has a boundary. Most chunks are words, and most words recur, so their segmentations are cached.
 """
 
 import re
@@ -17,15 +17,15 @@ from math import exp, inf, log, log1p
 from random import Random
 
 from pellucid.errors import ConfigError
-from pellucid.text.sentencepiece_file import Pieces, read_pieces
-from pellucid.text.subwords import SUBWORD_KINDS, Subwords
-from pellucid.text.tokenizer import CompleteTokenizer
+from pellucid.text.sentencepiece_file import SentencePieceVocab, read_pieces
+from pellucid.text.subwords import SUBWORD_KINDS, SentencePieceTokenizer
+from pellucid.text.tokenizer import TokenizerBase
 
 _NEVER = 1 << 60
 _LEAST_FLATNESS = 1e-9
-_UNKNOWN_PENALTY = 10.0  # how far SentencePiece puts an unknown character below the least probable piece
-_LONGEST_KEPT = 32  # characters: a longer stretch hardly comes again
-# What is kept takes some 50 MB at most.
+_UNKNOWN_PENALTY = 10.0  # SentencePiece scores an unknown character this far below the least probable piece
+_LONGEST_KEPT = 32  # characters: a longer chunk hardly recurs
+# The caches take at most some 50 MB.
 _MOST_MERGED = 1 << 17
 _MOST_LATTICES = 1 << 14
 
@@ -34,15 +34,14 @@ Exceptions = tuple[tuple[int, int], ...]
 
 
 class SubwordSampler:
-    """Draws the pieces of texts for one tokenizer."""
+    """Samples segmentations of texts for one tokenizer."""
 
-    def __init__(self, tokenizer: CompleteTokenizer, strength: float) -> None:
-        """Takes a `strength`: the probability of leaving a merge out (bpe), or the flatness of the distribution
-        (unigram).
+    def __init__(self, tokenizer: TokenizerBase, strength: float) -> None:
+        """Takes a `strength`: the probability of dropping a merge (bpe), or the flatness of the distribution (unigram).
 
-        Raises ConfigError for a tokenizer that has no pieces to choose from.
+        Raises ConfigError for a tokenizer that has only one segmentation per text.
         """
-        if not isinstance(tokenizer, Subwords):
+        if not isinstance(tokenizer, SentencePieceTokenizer):
             raise _one_way_only(strength, f"the tokenizer `{tokenizer.kind}`")
         pieces = read_pieces(tokenizer.proto)
         if pieces.algorithm not in SUBWORD_KINDS:
@@ -50,77 +49,77 @@ class SubwordSampler:
         self.unk_id: int = pieces.unk_id
         self._tokenizer = tokenizer
         self._pieces = pieces
-        self._cutter = (MergeDropout if pieces.algorithm == "bpe" else LatticeSampling)(pieces, strength)
+        self._cutter = (BPEDropout if pieces.algorithm == "bpe" else UnigramSampling)(pieces, strength)
         self._neighbours = {piece[i : i + 2] for piece in pieces.ids for i in range(len(piece) - 1)}
-        symbols = sorted(pieces.symbols, key=len, reverse=True)  # of two that fit, the longer one stands
+        symbols = sorted(pieces.symbols, key=len, reverse=True)  # the longest match wins
         self._symbols = re.compile(f"({'|'.join(map(re.escape, symbols))})") if symbols else None
 
     def sample(self, text: str, random: Random) -> list[int]:
-        """Returns ids that decode to what the tokenizer's own ids of `text` decode to; equal for equal generators."""
-        normalized = self._tokenizer.normalized(text)
+        """Returns sampled ids of `text`, which decode to the same text as encode()'s; equal for equal generators."""
+        normalized = self._tokenizer.normalize(text)
         ids: list[int] = []
         for part in self._symbols.split(normalized) if self._symbols else [normalized]:
             if part in self._pieces.symbols:
                 ids.append(self._pieces.symbols[part])
             else:
-                ids += self._cutter.cut(self._stretches(part), random)
+                ids += self._cutter.sample(self._chunks(part), random)
         return ids if self._pieces.byte_ids else _unknown_runs_joined(ids, self.unk_id)
 
-    def _stretches(self, text: str) -> list[str]:
+    def _chunks(self, text: str) -> list[str]:
         borders = [i for i in range(1, len(text)) if text[i - 1 : i + 1] not in self._neighbours]
         return [text[start:end] for start, end in pairwise([0, *borders, len(text)])]
 
 
-class MergeDropout:
-    """BPE where at each merge each of those possible is left out with a probability, and the best of the others made.
+class BPEDropout:
+    """BPE-dropout: at each step every possible merge is dropped with a probability, and the best remaining one is made.
 
-    What is left out is possible again at the next merge, as in the paper's algorithm 1; a stretch is done when nothing
-    is possible or all is left out at once. (In SentencePiece's own sampling a merge that is left out stays out, which
-    leaves about twice as many pieces.) So the pieces follow from the few merges at which the best one is left out, and
-    from how many of the next best are with it.
+    A dropped merge is possible again at the next step, as in the paper's algorithm 1; a chunk is done when no merge is
+    possible or all are dropped at once. (In SentencePiece's own sampling a dropped merge stays dropped, which gives
+    about twice as many pieces.) So the pieces follow from the few steps at which the best merge is dropped, and from
+    the number of merges dropped there.
     """
 
-    def __init__(self, pieces: Pieces, probability: float) -> None:
+    def __init__(self, pieces: SentencePieceVocab, probability: float) -> None:
         self._pieces = pieces
         self._log_left_out = log(probability) if probability else -inf
         self._log_made = log1p(-probability)
         self._merged = lru_cache(_MOST_MERGED)(self._merge)
 
-    def cut(self, stretches: Iterable[str], random: Random) -> list[int]:
-        """Returns the ids of the stretches one after another."""
+    def sample(self, chunks: Iterable[str], random: Random) -> list[int]:
+        """Returns the concatenated ids of the chunks."""
         ids: list[int] = []
         gap = self._gap(random)
-        for stretch in stretches:
-            merged = self._merged if len(stretch) <= _LONGEST_KEPT else self._merge
+        for chunk in chunks:
+            merged = self._merged if len(chunk) <= _LONGEST_KEPT else self._merge
             exceptions, passed = Exceptions(), 0
-            drawn, made = merged(stretch, exceptions)
+            sampled, made = merged(chunk, exceptions)
             while passed + gap < made:
-                exceptions = (*exceptions, (passed + gap, self._left_out(random)))
+                exceptions = (*exceptions, (passed + gap, self._sample_skipped(random)))
                 passed += gap + 1
-                drawn, made = merged(stretch, exceptions)
+                sampled, made = merged(chunk, exceptions)
                 gap = self._gap(random)
             gap -= made - passed
-            ids += drawn
+            ids += sampled
         return ids
 
     def _gap(self, random: Random) -> int:
-        """Draws how many merges are the best ones before one is not: geometrically distributed."""
+        """Samples the number of steps until the best merge is dropped (geometric distribution)."""
         return int(min(log(1.0 - random.random()) / self._log_made, _NEVER)) if self._log_made else _NEVER
 
-    def _left_out(self, random: Random) -> int:
-        """Draws how many are left out where the best one is: at least that one, then geometrically distributed."""
+    def _sample_skipped(self, random: Random) -> int:
+        """Samples the number of merges dropped at such a step: the best one and a geometric number of others."""
         return 1 + int(min(log(1.0 - random.random()) / self._log_left_out, _NEVER))
 
-    def _merge(self, stretch: str, exceptions: Exceptions) -> tuple[Ids, int]:
-        """Returns the ids of a stretch, and at how many merges there was something to leave out.
+    def _merge(self, chunk: str, exceptions: Exceptions) -> tuple[Ids, int]:
+        """Returns the ids of a chunk, and the number of steps at which a merge could be dropped.
 
-        `exceptions` has the numbers of merges, in their order, at which not the best is made, and how many are left
-        out there.
+        `exceptions` lists, in order, the steps at which the best merge is dropped, and the number of merges dropped
+        there.
         """
         scores = self._pieces.scores
-        parts = list(stretch)
+        parts = list(chunk)
         before = list(range(-1, len(parts) - 1))
-        behind = list(range(1, len(parts) + 1))
+        after_index = list(range(1, len(parts) + 1))
         agenda: list[tuple[float, int, int, int]] = []
 
         def offer(left: int, right: int) -> None:
@@ -146,56 +145,56 @@ class MergeDropout:
             made += 1
             parts[left] += parts[right]
             parts[right] = ""
-            behind[left] = behind[right]
+            after_index[left] = after_index[right]
             if before[left] >= 0:
                 offer(before[left], left)
-            if behind[left] < len(parts):
-                before[behind[left]] = left
-                offer(left, behind[left])
-        return tuple(i for part in parts if part for i in self._pieces.ids_of(part)), made + bool(aside)
+            if after_index[left] < len(parts):
+                before[after_index[left]] = left
+                offer(left, after_index[left])
+        return tuple(i for part in parts if part for i in self._pieces.get_ids(part)), made + bool(aside)
 
 
-class LatticeSampling:
-    """Cuts drawn by their probability under the unigram model to the power (1 - flatness) / flatness.
+class UnigramSampling:
+    """Samples segmentations by their probability under the unigram model to the power (1 - flatness) / flatness.
 
-    So a flatness of 0.5 draws from the model's own distribution, a lower one more of the best cuts, and near 1 all cuts
-    are alike. Kudo's alpha is that power: his 0.2 and 0.1 are a flatness of 0.83 and 0.91. Drawn exactly, by filtering
-    forward and sampling backward.
+    A flatness of 0.5 samples from the model's own distribution, a lower one prefers the best segmentations, and near 1
+    all segmentations are about equally probable. Kudo's alpha is that power: his 0.2 and 0.1 are a flatness of 0.83 and
+    0.91. The samples are exact, by forward filtering and backward sampling.
     """
 
-    def __init__(self, pieces: Pieces, flatness: float) -> None:
+    def __init__(self, pieces: SentencePieceVocab, flatness: float) -> None:
         flatness = max(flatness, _LEAST_FLATNESS)
         power = (1.0 - flatness) / flatness
-        self._entries = {piece: (power * score, pieces.ids_of(piece)) for piece, score in pieces.scores.items()}
+        self._entries = {piece: (power * score, pieces.get_ids(piece)) for piece, score in pieces.scores.items()}
         self._unknown = power * (min(pieces.scores.values()) - _UNKNOWN_PENALTY)
         self._pieces = pieces
         self._longest = max(map(len, pieces.ids))
-        self._lattice = lru_cache(_MOST_LATTICES)(self._filtered)
+        self._lattice = lru_cache(_MOST_LATTICES)(self._filter_forward)
 
-    def cut(self, stretches: Iterable[str], random: Random) -> list[int]:
-        """Returns the ids of the stretches one after another."""
+    def sample(self, chunks: Iterable[str], random: Random) -> list[int]:
+        """Returns the concatenated ids of the chunks."""
         ids: list[int] = []
-        for stretch in stretches:
-            lattice, drawn, end = self._lattice(stretch), list[Ids](), len(stretch)
+        for chunk in chunks:
+            lattice, sampled, end = self._lattice(chunk), list[Ids](), len(chunk)
             while end:
                 cumulative, arrivals = lattice[end - 1]
                 end, last = arrivals[bisect(cumulative, random.random())]
-                drawn.append(last)
-            for last in reversed(drawn):
+                sampled.append(last)
+            for last in reversed(sampled):
                 ids += last
         return ids
 
-    def _filtered(self, stretch: str) -> list[tuple[list[float], list[tuple[int, Ids]]]]:
-        """Returns for each end where a last piece may start, its ids, and how probable it is or one before it."""
+    def _filter_forward(self, chunk: str) -> list[tuple[list[float], list[tuple[int, Ids]]]]:
+        """Returns for each end the possible last pieces (start and ids), with their cumulative probabilities."""
         sums, lattice = [0.0], []
-        for end in range(1, len(stretch) + 1):
+        for end in range(1, len(chunk) + 1):
             arrivals, logs = list[tuple[int, Ids]](), list[float]()
             for start in range(max(0, end - self._longest), end):
-                if entry := self._entries.get(stretch[start:end]):
+                if entry := self._entries.get(chunk[start:end]):
                     arrivals.append((start, entry[1]))
                     logs.append(sums[start] + entry[0])
-            if stretch[end - 1] not in self._entries:
-                arrivals.append((end - 1, self._pieces.ids_of(stretch[end - 1])))
+            if chunk[end - 1] not in self._entries:
+                arrivals.append((end - 1, self._pieces.get_ids(chunk[end - 1])))
                 logs.append(sums[end - 1] + self._unknown)
             highest = max(logs)
             weights = list(accumulate(exp(value - highest) for value in logs))
@@ -206,11 +205,12 @@ class LatticeSampling:
 
 def _one_way_only(strength: float, tokenizer: str) -> ConfigError:
     return ConfigError(
-        f"`subword_sampling = {strength:g}` means nothing to {tokenizer}: it cuts a text in one way only",
+        f"`subword_regularization = {strength:g}` has no effect on {tokenizer}, which has only one segmentation of a "
+        f"text",
         f"leave it out, or choose one of {', '.join(SUBWORD_KINDS)}, or a SentencePiece model of one of these kinds",
     )
 
 
 def _unknown_runs_joined(ids: list[int], unk_id: int) -> list[int]:
-    """Returns the ids with unknown characters in a row as one unknown piece, as SentencePiece writes them."""
+    """Returns the ids with each run of unknown characters as one unknown id, as in SentencePiece."""
     return [i for j, i in enumerate(ids) if i != unk_id or j == 0 or ids[j - 1] != unk_id]

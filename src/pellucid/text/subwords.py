@@ -1,4 +1,4 @@
-"""Subwords: a SentencePiece model, trained here (bpe, unigram) or by somebody else."""
+"""Subword tokenizers: SentencePiece models, trained here (bpe, unigram) or imported."""
 
 import re
 from collections.abc import Sequence
@@ -9,59 +9,59 @@ from sentencepiece import SentencePieceProcessor
 
 from pellucid.errors import CheckpointError
 from pellucid.text.normalization import SPACE_MARK, normalize
-from pellucid.text.normalization_rules import normalization_of
+from pellucid.text.normalization_rules import detect_normalization
 from pellucid.text.tokenizer import SPECIAL_TOKENS
 
 SUBWORD_KINDS = ("bpe", "unigram")
 FOREIGN_KIND = "sentencepiece"
 ESCAPE = "\x1b"
 FEW = 16
-"""The lines up to which one core is the faster way: SentencePiece starts its threads anew for each call."""
+"""The number of lines up to which one core is faster: SentencePiece starts new threads for each call."""
 
 
-class Subwords:
+class SentencePieceTokenizer:
     """A SentencePiece model as a tokenizer.
 
-    A bpe or unigram model spells a text as its normalisation has it, which stands in its file, and with byte fallback
-    it writes exactly that. Where it has none, it writes the text itself: SentencePiece reads `▁` (U+2581) as a space,
-    so such a model sees `▁` behind an escape character (U+001B, doubled where the text has one). Without byte fallback
-    `▁` reads as a space and a character unseen in training as `<unk>`. A model that came from elsewhere
-    (`kind="sentencepiece"`) reads and writes exactly what SentencePiece does with it, its normalisation included.
+    A bpe or unigram model normalizes a text by the rules in its file, and with byte fallback it reproduces the
+    normalized text exactly. Without normalization, it reproduces the text itself: since SentencePiece reads `▁`
+    (U+2581) as a space, such a model encodes `▁` with an escape character (U+001B, doubled if the text has one).
+    Without byte fallback, `▁` is read as a space and a character unseen in training as `<unk>`. An imported model
+    (`kind="sentencepiece"`) encodes and decodes exactly as SentencePiece does, its normalization included.
 
-    Special ids are the model's own; one that it lacks gets an id behind its last piece, in the order pad, begin, end.
+    Special ids are the model's; a missing one gets an id after the last piece, in the order pad, begin, end.
     """
 
     def __init__(self, proto: bytes, kind: str, name: str = "the model") -> None:
-        """Takes the bytes of a `.model` file; `name` is what an error calls them. Raises CheckpointError for others."""
+        """Takes the bytes of a `.model` file and their name in errors. Raises CheckpointError for other bytes."""
         self.kind = kind
         self.proto = proto
         self._model = open_sentencepiece(proto, name)
         self.size: int = self._model.get_piece_size()
-        self.pad_id: int = self._own_or_next(self._model.pad_id())
-        self.bos_id: int = self._own_or_next(self._model.bos_id())
-        self.eos_id: int = self._own_or_next(self._model.eos_id())
+        self.pad_id: int = self._choose_id(self._model.pad_id())
+        self.bos_id: int = self._choose_id(self._model.bos_id())
+        self.eos_id: int = self._choose_id(self._model.eos_id())
         self.unk_id: int = self._model.unk_id()
         self._shown = dict(zip((self.pad_id, self.bos_id, self.eos_id, self.unk_id), SPECIAL_TOKENS, strict=True))
         self._silent = {self.pad_id, self.bos_id, self.eos_id}
-        self.normalization: str = normalization_of(proto) if kind in SUBWORD_KINDS else "none"
+        self.normalization: str = detect_normalization(proto) if kind in SUBWORD_KINDS else "none"
         has_bytes = self._model.is_byte(self._model.piece_to_id("<0x00>"))
         self.escapes: bool = kind in SUBWORD_KINDS and self.normalization == "none" and has_bytes
 
-    def _own_or_next(self, special_id: int) -> int:
+    def _choose_id(self, special_id: int) -> int:
         if special_id < 0:
             special_id = self.size
             self.size += 1
         return special_id
 
     def encode(self, text: str) -> list[int]:
-        ids: list[int] = self._model.encode(self._prepared(text))
+        ids: list[int] = self._model.encode(self._prepare(text))
         return ids
 
     def encode_lines(self, lines: Sequence[str]) -> list[list[int]]:
-        """Returns encode() of each line, of many on all cores."""
+        """Returns encode() of each line; many lines are encoded on all cores."""
         if len(lines) <= FEW:
             return [self.encode(line) for line in lines]
-        ids: list[list[int]] = self._model.encode([self._prepared(line) for line in lines])
+        ids: list[list[int]] = self._model.encode([self._prepare(line) for line in lines])
         return ids
 
     def decode(self, ids: Sequence[int]) -> str:
@@ -78,53 +78,53 @@ class Subwords:
 
     @cached_property
     def _names(self) -> list[str]:
-        """The same, asked for once: a call for each token of each output takes longer than all the rest of them."""
+        """The pieces, cached: a call per token of each output would take longer than the rest of decoding."""
         names: list[str] = self._model.id_to_piece(list(range(self._model.get_piece_size())))
         return names
 
     def save(self, path: Path) -> Path:
-        """Writes the model as SentencePiece does, readable by its own tools."""
+        """Writes the model in SentencePiece's format, readable by its tools."""
         file = path.with_suffix(".model")
         file.write_bytes(self.proto)
         return file
 
-    def normalized(self, text: str) -> str:
-        """Returns `text` as its pieces spell it: what encode() cuts."""
-        spelled: bytes = self._model.normalize(self._prepared(text))
+    def normalize(self, text: str) -> str:
+        """Returns `text` in the form that encode() segments into pieces."""
+        spelled: bytes = self._model.normalize(self._prepare(text))
         return spelled.decode("utf-8")
 
-    def _prepared(self, text: str) -> bytes:
-        """Returns the text as the model's own rules leave it: they do all of it for any text but piles of marks."""
+    def _prepare(self, text: str) -> bytes:
+        """Returns the text as input for the model, whose rules normalize any text except stacked marks completely."""
         if self.normalization == "nfc":
             text = normalize(text, "nfc")
         return (escape(text) if self.escapes else text).encode("utf-8", "replace")
 
 
 def escape(text: str) -> str:
-    """Returns `text` in which no `▁` is left; unescape() gives it back."""
+    """Returns `text` with every `▁` escaped; unescape() reverses it."""
     return text.replace(ESCAPE, ESCAPE + ESCAPE).replace(SPACE_MARK, ESCAPE + "_")
 
 
 def unescape(text: str) -> str:
-    """Returns what escape() was given. Any text is allowed; an escape that escapes nothing stays."""
+    """Returns the original of an escaped text. Any text is allowed; an escape before any other character stays."""
     if ESCAPE not in text:
         return text
     return re.sub(f"{ESCAPE}([_{ESCAPE}])", lambda match: SPACE_MARK if match[1] == "_" else ESCAPE, text)
 
 
 def open_sentencepiece(proto: bytes, name: str) -> SentencePieceProcessor:
-    """Returns SentencePiece with the bytes of a `.model` file; `name` is what an error calls them.
+    """Returns SentencePiece with the bytes of a `.model` file; `name` is their name in errors.
 
     Raises CheckpointError for other bytes.
     """
     model = SentencePieceProcessor()
     try:
         model.LoadFromSerializedProto(proto)
-        # A piece that is not UTF-8 would be found out in the middle of somebody's text.
+        # Otherwise a piece that is not UTF-8 would raise an error only while a text is decoded.
         model.decode([[i] for i in range(model.get_piece_size())])
         model.id_to_piece(list(range(model.get_piece_size())))
     except (RuntimeError, UnicodeDecodeError) as error:
         raise CheckpointError(
-            f"`{name}` is not a whole SentencePiece model ({len(proto)} bytes)", "copy the file again"
+            f"`{name}` is not a complete SentencePiece model ({len(proto)} bytes)", "copy the file again"
         ) from error
     return model

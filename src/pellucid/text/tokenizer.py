@@ -1,11 +1,11 @@
-"""A tokenizer turns text into ids and ids into text; one of your own is given what it lacks here."""
+"""The tokenizer interface, text to ids and ids to text, and the adapter for custom tokenizers."""
 
 import warnings
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Protocol, SupportsIndex, TypeVar
 
-from pellucid.errors import CheckpointError, ConfigError, DataError, shown
+from pellucid.errors import CheckpointError, ConfigError, DataError, format_value
 
 Line = TypeVar("Line", str, tuple[str, str])
 
@@ -14,33 +14,33 @@ BOS_ID = 1
 EOS_ID = 2
 UNK_ID = 3
 SPECIAL_TOKENS = ("<pad>", "<s>", "</s>", "<unk>")
-"""The special tokens as they are shown, by id in every tokenizer that is trained here."""
+"""The special tokens as they are displayed, in the order of their ids in every tokenizer that is trained here."""
 OWN_KIND = "own"
 TRIED = "A b,\tc.  1999 ΑΣ é e\u0301 안녕 漢字 かな עברית 😀 \U000f0000 \x00 '' ``"
-"""The text that every tokenizer from elsewhere is tried with before its model is used."""
+"""The text with which every external tokenizer is tried before its model is used."""
 SMALL = 0.1
-"""The part of a text's tokens that may be unknown without a word."""
+"""The share of a text's tokens that may be unknown without a warning."""
 LOOKED_AT = 1000
-"""Lines that are looked at for unknown tokens, from the first on."""
+"""The number of first lines that are checked for unknown tokens."""
 
 
 class Tokenizer(Protocol):
-    """Turns text into ids and ids into text: what a tokenizer of your own has to have.
+    """Turns text into ids and ids into text: the interface of a custom tokenizer.
 
         class Letters:
             size, pad_id, bos_id, eos_id, unk_id = 30, 0, 1, 2, 3
             def encode(self, text: str) -> list[int]: ...
             def decode(self, ids: Sequence[int]) -> str: ...
 
-        pellucid.Tokenizers(Letters())
+        pellucid.TokenizerPair(Letters())
 
-    Any text can be encoded: what the vocabulary does not have becomes `unk_id`, and no text becomes pad, begin or end.
-    `encode_lines(lines)` and `tokens(ids)` are used where it has them, as `CompleteTokenizer` describes them.
+    Any text can be encoded: text outside the vocabulary becomes `unk_id`, and no text becomes pad, begin or end. The
+    optional methods `encode_lines(lines)` and `tokens(ids)`, described in `TokenizerBase`, are used if they exist.
     """
 
     @property
     def size(self) -> int:
-        """Returns how many ids are in the vocabulary, special ids included; an id is below it."""
+        """Returns the number of ids in the vocabulary, special ids included; every id is below it."""
 
     @property
     def pad_id(self) -> int: ...
@@ -58,23 +58,23 @@ class Tokenizer(Protocol):
         """Returns the ids of `text`, without begin and end; no text encodes to pad, begin or end."""
 
     def decode(self, ids: Sequence[int]) -> str:
-        """Returns the text of any ids below `size`; pad, begin and end are left out."""
+        """Returns the text of any ids below `size`; pad, begin and end are dropped."""
 
 
-class CompleteTokenizer(Tokenizer, Protocol):
-    """Has all that Pellucid's own tokenizers have. What one of them does not write exactly, its class says.
+class TokenizerBase(Tokenizer, Protocol):
+    """The full interface of Pellucid's tokenizers. Each class documents the text that it does not reproduce exactly.
 
-    Half of a surrogate pair is not a Unicode character: it is read as `?` or as unknown.
+    An unpaired surrogate is not a Unicode character: it is read as `?` or as unknown.
     """
 
     @property
     def kind(self) -> str:
-        """Returns one of bpe, unigram, words, characters, bytes, spaces; sentencepiece for a model that came from
-        elsewhere; own.
+        """Returns one of bpe, unigram, words, characters, bytes, spaces; sentencepiece for an imported model; own for a
+        custom tokenizer.
         """
 
     def encode_lines(self, lines: Sequence[str]) -> list[list[int]]:
-        """Returns encode() of each line; the fast way for many."""
+        """Returns encode() of each line; faster for many lines."""
 
     def tokens(self, ids: Sequence[int]) -> list[str]:
         """Returns the visible piece of each id; special ids as `<pad>`, `<s>`, `</s>` and `<unk>`."""
@@ -83,8 +83,8 @@ class CompleteTokenizer(Tokenizer, Protocol):
         """Writes one file named as `path` but with the suffix of its format, and returns its path."""
 
 
-class OwnTokenizer:
-    """Completes a tokenizer of one's own, and checks the ids that come from it."""
+class TokenizerAdapter:
+    """Adapts a custom tokenizer to `TokenizerBase`, and checks the ids that it returns."""
 
     kind = OWN_KIND
     size: int
@@ -94,18 +94,18 @@ class OwnTokenizer:
     unk_id: int
 
     def __init__(self, own: Tokenizer) -> None:
-        """Raises ConfigError for an object that lacks something, has impossible ids, or fails on a text."""
+        """Raises ConfigError if the object lacks a method or attribute, has invalid ids, or fails on a text."""
         self.own = own
         if isinstance(own, type):
             raise ConfigError(
                 f"the tokenizer is the class `{own.__qualname__}`, not an object of it",
-                f"hand over {own.__name__}(...)",
+                f"pass {own.__name__}(...)",
             )
         self.name: str = f"{type(own).__module__}.{type(own).__qualname__}"
         needed = ("encode", "decode", *_NUMBERS)
         if lacking := [name for name in needed if not hasattr(own, name)]:
             raise ConfigError(
-                f"the tokenizer `{self.name}` has no `{lacking[0]}`", f"a tokenizer has {', '.join(needed)}"
+                f"the tokenizer `{self.name}` has no `{lacking[0]}`", f"a tokenizer must have {', '.join(needed)}"
             )
         for name in _NUMBERS:
             if not isinstance(value := getattr(own, name), SupportsIndex):
@@ -127,26 +127,27 @@ class OwnTokenizer:
             raise
         except Exception as error:
             raise ConfigError(
-                f"the tokenizer `{self.name}` fails on `{shown(TRIED)}`: {type(error).__name__}: {shown(str(error))}",
-                "encode what the vocabulary does not have as `unk_id`",
+                f"the tokenizer `{self.name}` fails on `{format_value(TRIED)}`: {type(error).__name__}: "
+                f"{format_value(str(error))}",
+                "encode characters outside of the vocabulary as `unk_id`",
             ) from error
         if tried != again:
             raise ConfigError(
-                f"the tokenizer `{self.name}` reads `{shown(TRIED)}` as other ids the second time",
-                "switch off what it draws at random: a model is opened with the tokenizer that it was trained with",
+                f"the tokenizer `{self.name}` encodes `{format_value(TRIED)}` differently the second time",
+                "switch off its random sampling: a model requires the tokenizer that it was trained with",
             )
         if not isinstance(text, str):
             raise ConfigError(
-                f"the tokenizer `{self.name}` decodes to {type(text).__name__}, not to a text", "return a str"
+                f"the tokenizer `{self.name}` decodes to {type(text).__name__}, not to str", "return a str"
             )
 
     def encode(self, text: str) -> list[int]:
-        return self._checked(self.own.encode(text), text)
+        return self._check_ids(self.own.encode(text), text)
 
     def encode_lines(self, lines: Sequence[str]) -> list[list[int]]:
         own = getattr(self.own, "encode_lines", None)
         found = [self.own.encode(line) for line in lines] if own is None else own(lines)
-        return [self._checked(ids, line) for ids, line in zip(found, lines, strict=True)]
+        return [self._check_ids(ids, line) for ids, line in zip(found, lines, strict=True)]
 
     def decode(self, ids: Sequence[int]) -> str:
         return self.own.decode([int(i) for i in ids if int(i) not in (self.pad_id, self.bos_id, self.eos_id)])
@@ -158,36 +159,38 @@ class OwnTokenizer:
         return [self._special.get(int(i)) or self.own.decode([int(i)]).replace(" ", "▁") or f"<{i}>" for i in ids]
 
     def save(self, path: Path) -> Path:
-        """Raises ConfigError: a folder records such a tokenizer, and it is handed over again when that is opened."""
+        """Raises ConfigError: a folder only records a custom tokenizer, which must be passed again to load it."""
         raise ConfigError(
-            f"the tokenizer `{self.name}` is of your own, and is not written to a file", "hand it over when you load"
+            f"the tokenizer `{self.name}` is custom, so it is not saved", "pass it when you load the model"
         )
 
     def record(self) -> dict[str, Any]:
-        """Returns what a folder says of the tokenizer: its name, its ids, and how it reads a text."""
+        """Returns the folder's record of the tokenizer: its class, its special ids, and the ids of a fixed text."""
         return {"class": self.name, **{name: getattr(self, name) for name in _NUMBERS}, "tried": self.encode(TRIED)}
 
     def check(self, record: Mapping[str, Any]) -> None:
-        """Raises CheckpointError where the tokenizer is not, as far as can be told, the one that record() was of."""
+        """Raises CheckpointError if the tokenizer differs from the `record` of the saved one; the class may differ."""
         for name, value in self.record().items():
             if name != "class" and record.get(name) != value:
                 raise CheckpointError(
-                    f"the tokenizer `{self.name}` is not that of the saved model, `{shown(str(record.get('class')))}`: "
+                    f"the tokenizer `{self.name}` is not that of the saved model, "
+                    f"`{format_value(str(record.get('class')))}`: "
                     + (
-                        f"it reads `{shown(TRIED)}` as other ids"
+                        f"it encodes `{format_value(TRIED)}` differently"
                         if name == "tried"
-                        else f"its `{name}` is {value}, not {shown(record.get(name))}"
+                        else f"its `{name}` is {value}, not {format_value(record.get(name))}"
                     ),
-                    "hand over the tokenizer that the model was trained with",
+                    "pass the tokenizer that the model was trained with",
                 )
 
-    def _checked(self, ids: Sequence[int], text: str) -> list[int]:
+    def _check_ids(self, ids: Sequence[int], text: str) -> list[int]:
         found = [int(i) for i in ids]
         if found and not 0 <= min(found) <= max(found) < self.size:
             odd = min(found) if min(found) < 0 else max(found)
             raise DataError(
-                f"the tokenizer `{self.name}` reads `{shown(text)}` as the id {odd}; ids are from 0 to {self.size - 1}",
-                "give its `size` as many ids as it writes",
+                f"the tokenizer `{self.name}` encodes `{format_value(text)}` with the id {odd}; ids are from 0 to "
+                f"{self.size - 1}",
+                "return a `size` above all ids",
             )
         return found
 
@@ -195,30 +198,30 @@ class OwnTokenizer:
 _NUMBERS = ("size", "pad_id", "bos_id", "eos_id", "unk_id")
 
 
-def completed(tokenizer: Tokenizer) -> CompleteTokenizer:
-    """Returns the tokenizer itself where it has all that Pellucid's have, else an OwnTokenizer of it."""
+def adapt_tokenizer(tokenizer: Tokenizer) -> TokenizerBase:
+    """Returns the tokenizer itself if it has the methods of `TokenizerBase`, else a `TokenizerAdapter` around it."""
     needed = ("kind", "encode_lines", "tokens", "save")
     if all(hasattr(tokenizer, name) for name in needed):
-        return tokenizer  # type: ignore[return-value]  # it has what was asked for
-    return OwnTokenizer(tokenizer)
+        return tokenizer  # type: ignore[return-value]  # it has all methods of TokenizerBase
+    return TokenizerAdapter(tokenizer)
 
 
-class UnknownShare:
-    """Warns once where more than a small part of the lines is unknown to a tokenizer."""
+class UnknownTokenMonitor:
+    """Warns once if more than a small share of the tokens is unknown to a tokenizer."""
 
-    def __init__(self, tokenizer: CompleteTokenizer) -> None:
+    def __init__(self, tokenizer: TokenizerBase) -> None:
         self._tokenizer = tokenizer
         self._lines_left = LOOKED_AT
         self._tokens = self._unknown = 0
 
-    def passing(self, stretches: Iterable[tuple[int, list[Line]]]) -> Iterator[tuple[int, list[Line]]]:
-        """Yields the stretches of a stream, having looked at each: its place and its lines, or pairs that begin so."""
-        for place, lines in stretches:
+    def monitor(self, chunks: Iterable[tuple[int, list[Line]]]) -> Iterator[tuple[int, list[Line]]]:
+        """Yields the chunks of a stream (index and lines, or pairs whose first item is a line), each checked before."""
+        for place, lines in chunks:
             self.look_at([line if isinstance(line, str) else line[0] for line in lines])
             yield place, lines
 
     def look_at(self, lines: Sequence[str]) -> None:
-        """Takes some more lines into account, and warns if they make it more than a small part."""
+        """Counts the unknown tokens of more lines, and warns if their share exceeds `SMALL`."""
         if not self._lines_left:
             return
         lines = lines[: self._lines_left]
@@ -230,7 +233,7 @@ class UnknownShare:
             self._lines_left = 0
             warnings.warn(
                 f"{self._unknown / self._tokens:.0%} of the text ({self._unknown:,} of {self._tokens:,} tokens so far) "
-                "is unknown to the model's vocabulary and read as <unk>: is it the language, the case and the spelling "
-                "that the model was trained on?",
+                "is unknown to the model's vocabulary and read as <unk>: check that language, case and spelling are "
+                "those of the training text",
                 stacklevel=2,
             )

@@ -1,4 +1,4 @@
-"""A list of entries as a tokenizer: words, characters, bytes, or the pieces of text that is already cut."""
+"""A vocabulary as a tokenizer: words, characters, bytes, or the tokens of pre-tokenized text."""
 
 import json
 import re
@@ -9,9 +9,10 @@ from pathlib import Path
 from typing import ClassVar, Self
 
 from pellucid.errors import CheckpointError
+from pellucid.files.reading import parse_json
 from pellucid.text.normalization import NORMALIZATIONS, normalize
 from pellucid.text.tokenizer import BOS_ID, EOS_ID, PAD_ID, SPECIAL_TOKENS, UNK_ID
-from pellucid.text.words import cut_words, join_words
+from pellucid.text.words import detokenize_words, tokenize_words
 
 FORMAT = "pellucid-vocabulary/1"
 VOCABULARY_KINDS = ("words", "characters", "bytes", "spaces")
@@ -21,29 +22,28 @@ _NOT_SPACE = re.compile(r"[^ \t\n\r\f\v]+")
 
 
 def tokens_before_entries(byte_fallback: bool) -> tuple[str, ...]:
-    """Returns the tokens before a vocabulary's entries: the special ones, and the bytes where it has them."""
+    """Returns the tokens before a vocabulary's entries: special tokens, and bytes if `byte_fallback` is set."""
     return SPECIAL_TOKENS + BYTE_TOKENS if byte_fallback else SPECIAL_TOKENS
 
 
-def cut_text(kind: str, text: str) -> Sequence[str]:
-    """Returns the entries that `text` is made of: words and marks, what stands between spaces, or characters."""
+def split_entries(kind: str, text: str) -> Sequence[str]:
+    """Returns the entries of `text`: words and marks, strings between spaces, or characters."""
     if kind == "words":
-        return cut_words(text)
+        return tokenize_words(text)
     return _NOT_SPACE.findall(text) if kind == "spaces" else text
 
 
 @dataclass(frozen=True)
 class Vocabulary:
-    """The special ids, then 256 bytes where `byte_fallback` is set, then the entries.
+    """The special ids, then 256 bytes if `byte_fallback` is set, then the entries.
 
-    words       decode() writes join_words()' spacing, whatever spaces the text had
-    spaces      cut at ASCII white space; decode() writes one space between words
-    characters  exact with `byte_fallback`: a character that has no entry is written as its UTF-8 bytes
-    bytes       exact: characters with no entry at all
+    words       decode() writes the spacing of detokenize_words(), whatever spaces the text had
+    spaces      split at ASCII white space; decode() writes one space between words
+    characters  exact with `byte_fallback`: a character without an entry is written as its UTF-8 bytes
+    bytes       exact: the vocabulary has no other entries
 
-    A text is spelled as `normalization` has it first, and with `lowercase` lower-cased; exact is what this leaves. An
-    entry that is not known is `<unk>`. Text that reads `<s>` or
-    `<0x41>` is text: it never becomes a special id or a byte.
+    A text is first normalized by `normalization`, and lower-cased if `lowercase` is set; "exact" refers to the result.
+    An unknown entry is `<unk>`. Text that reads `<s>` or `<0x41>` is text: it never becomes a special id or a byte.
     """
 
     kind: str
@@ -68,7 +68,7 @@ class Vocabulary:
         if self.byte_fallback:
             return self._encode_exactly(text)
         known = self._ids
-        return [known.get(entry, UNK_ID) for entry in cut_text(self.kind, text)]
+        return [known.get(entry, UNK_ID) for entry in split_entries(self.kind, text)]
 
     def encode_lines(self, lines: Sequence[str]) -> list[list[int]]:
         return [self.encode(line) for line in lines]
@@ -79,14 +79,14 @@ class Vocabulary:
             return b"".join([self._bytes[i] for i in kept]).decode("utf-8", "replace")
         entries = [self.listing[i] for i in kept]
         if self.kind == "words":
-            return join_words(entries)
+            return detokenize_words(entries)
         return (" " if self.kind == "spaces" else "").join(entries)
 
     def tokens(self, ids: Sequence[int]) -> list[str]:
         return [self._visible[i] for i in ids]
 
     def save(self, path: Path) -> Path:
-        """Writes a readable JSON file, one entry a line; equal vocabularies give equal files."""
+        """Writes a readable JSON file, one entry per line; equal vocabularies give equal files."""
         table: dict[str, object] = {
             "format": FORMAT,
             "kind": self.kind,
@@ -102,13 +102,13 @@ class Vocabulary:
 
     @classmethod
     def from_bytes(cls, data: bytes, name: str) -> Self:
-        """Returns the vocabulary of a file's bytes; `name` is what an error calls it.
+        """Returns the vocabulary of a file's bytes; `name` is the file's name in errors.
 
-        Raises CheckpointError where they are not what save() writes.
+        Raises CheckpointError if the bytes are not in the format that save() writes.
         """
         try:
-            table = json.loads(data.decode("utf-8"))
-        except (ValueError, RecursionError) as error:
+            table = parse_json(data.decode("utf-8"))
+        except ValueError as error:
             raise CheckpointError(f"`{name}` is not a vocabulary: {error}", "copy the model's folder again") from error
         vocabulary = cls._from_table(table) if isinstance(table, dict) and table.get("format") == FORMAT else None
         if vocabulary is None:
@@ -149,7 +149,7 @@ class Vocabulary:
 
     @cached_property
     def _ids(self) -> dict[str, int]:
-        """Returns each entry's id; special tokens and bytes are left out, so that no text can name them."""
+        """Returns each entry's id, without special tokens and bytes, so that no text can name them."""
         return {entry: i for i, entry in enumerate(self.entries, start=self.size - len(self.entries))}
 
     @cached_property
@@ -164,7 +164,7 @@ class Vocabulary:
 
     @cached_property
     def _visible(self) -> list[str]:
-        """Returns each id's token as a reader wants it: a space shows as ▁, a byte of ASCII as its character."""
+        """Returns each id's token for display: a space as ▁, an ASCII byte as its character."""
         shown = {"<0x20>": "▁", **{f"<0x{byte:02X}>": chr(byte) for byte in range(0x21, 0x7F)}}
         before = [shown.get(token, token) for token in tokens_before_entries(self.byte_fallback)]
         return [*before, *("▁" if entry == " " else entry for entry in self.entries)]

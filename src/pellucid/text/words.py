@@ -1,4 +1,4 @@
-"""Text cut into words and single marks, and words joined into text again."""
+"""Splits text into words and single marks, and joins words into text again."""
 
 import re
 import unicodedata
@@ -11,30 +11,30 @@ CLOSING = r".,!?;:%)\]}…”。、，！？；：）」』"
 _SPACED_MARK = re.compile(rf" (?=[{CLOSING}](?: |$))|(?<=[{OPENING}]) | (?=['’-] \w)|(?<=\w ['’-]) ")
 
 
-def cut_words(text: str) -> list[str]:
-    """Returns the words and single marks of `text`, in order; white space separates and is dropped.
+def tokenize_words(text: str) -> list[str]:
+    """Returns the words and single marks of `text`, in order, without white space.
 
     A word is a run of Unicode letters, digits, underscores and the marks that combine with them; a number keeps the
-    points and commas inside it (3.5, 10:30). Scripts written without spaces come out as whole runs.
+    points and commas inside it (3.5, 10:30). Scripts written without spaces give whole runs.
     """
     return _word_pattern().findall(text)
 
 
 def word_spans(text: str) -> list[tuple[int, int]]:
-    """Returns where each of cut_words() begins and ends in `text`."""
+    """Returns the start and end in `text` of each word that tokenize_words() returns."""
     return [match.span() for match in _word_pattern().finditer(text)]
 
 
-def join_words(words: Iterable[str]) -> str:
-    """Returns the words with one space between them, but none around apostrophes and hyphens inside a word, none before
-    closing marks (. , ! ? ; : %) and none after opening ones."""
+def detokenize_words(words: Iterable[str]) -> str:
+    """Returns the words joined by single spaces, except around apostrophes and hyphens inside a word, before closing
+    marks (. , ! ? ; : %) and after opening ones."""
     return _SPACED_MARK.sub("", " ".join(words))
 
 
-def extends(character: str) -> bool:
-    """Tells whether a character combines with the letter before it: marks, joiners, the skin tones of emoji.
+def is_combining(character: str) -> bool:
+    """Returns True if a character combines with the letter before it: marks, joiners, the skin tones of emoji.
 
-    Without the marks most scripts of South Asia would fall apart.
+    Without the marks, words in most South Asian scripts would be split.
     """
     code = ord(character)
     marked = 0x300 <= code < 0x1F000 or 0xE0100 <= code < 0xE01F0
@@ -43,7 +43,7 @@ def extends(character: str) -> bool:
 
 @cache
 def _word_pattern() -> re.Pattern[str]:
-    extend = re.escape("".join(filter(extends, map(chr, range(0x300, 0xE01F0)))))
+    extend = re.escape("".join(filter(is_combining, map(chr, range(0x300, 0xE01F0)))))
     letters = rf"\w+(?:[{extend}]+\w*)*"
     mark = rf"[^\w\s][{extend}]*"
     return re.compile(rf"{letters}(?:(?<=\d)[.,:](?=\d){letters})*|{mark}(?:(?<=\u200d){mark})*")

@@ -1,1 +1,1 @@
-"""Records what each attention of a pass works on, where the model computes it, and keeps it in a trace and its file."""
+"""Records the inputs of each attention during a forward pass, and stores them in a trace and its file."""

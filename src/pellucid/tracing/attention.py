@@ -1,6 +1,6 @@
-"""Keeps what one kind of attention worked on in all layers of a stack, and rebuilds its weights from that.
+"""Stores the inputs of one kind of attention in all layers of a stack, and recomputes its weights from them.
 
-Weights are not stored: queries, keys, mask and bias are, which grow with the length of a text and not with its square.
+Queries, keys, mask and bias are stored, which grow with the length of a text; weights would grow with its square.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -10,13 +10,13 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
-from pellucid.errors import DataError, argument, shown
+from pellucid.errors import DataError, format_argument, format_value
 from pellucid.tracing.tokens import Token
 
 Array = npt.NDArray[np.float32]
 
 ROW_SUM = 1e-3
-"""The most that the sum of a row of ready-made weights may be from one."""
+"""The largest deviation from one of the sum of a row of ready-made weights."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -33,26 +33,25 @@ class AttentionTrace:
     keys: str
     """The sequence whose tokens name the columns."""
     q: Array | None = None
-    """(N, H, L, K), as attention() saw them: rotary positions have turned them already."""
+    """(N, H, L, K), as attention() receives them: after rotary positions are applied."""
     k: Array | None = None
-    """(N, Hkv, M, K); each key head serves H / Hkv neighbouring query heads."""
+    """(N, Hkv, M, K); each key head is shared by H / Hkv neighboring query heads."""
     v: Array | None = None
-    """(N, Hkv, M, K): the values, which the weights mix; None in traces of version 1, and of what came from
-    elsewhere."""
+    """(N, Hkv, M, K): the values; None in traces of version 1 and for weights of another library."""
     ready: Array | None = None
-    """(N, H, L, M): the weights themselves, where they came from elsewhere and there are no queries and keys."""
+    """(N, H, L, M): ready-made weights of another library, which come without queries and keys."""
     mask: npt.NDArray[np.bool_] | None = None
     """(L, M), True = may attend; None: all."""
     bias: Array | None = None
-    """The numbers that were added to the scores, (1 or N, 1 or H, L, M)."""
+    """The bias added to the scores, (1 or N, 1 or H, L, M)."""
     rotary_base: float | None = None
-    """The base of rotary positions, by which the turn of queries and keys can be undone where the trace's model has no
-    `rotary_factor`."""
+    """The base of rotary positions, with which the rotation of queries and keys can be undone if the trace's model has
+    no `rotary_factor`."""
     value_norms: Array | None = None
-    """(N, H, M): how long the vector is that each key's value adds to the output, through the head's part of W^O."""
+    """(N, H, M): the norm of the vector that each key's value adds to the output, through the head's part of W^O."""
 
     def __repr__(self) -> str:
-        kind = "ready-made weights" if self.q is None else f"heads of width {self.head_width}"
+        kind = "given weights" if self.q is None else f"heads of width {self.head_width}"
         if self.num_kv_heads != self.num_heads:
             kind += f", {self.num_kv_heads} of keys"
         (rows, columns), masked = self.size, "" if self.mask is None else ", masked"
@@ -64,8 +63,8 @@ class AttentionTrace:
     def weights(self, layer: int, head: int) -> Array:
         """Returns the softmax of a head's scores, (L, M).
 
-        Rows sum to one, or to zero where nothing may be attended to. Raises DataError for a layer or a head that the
-        attention does not have.
+        Rows sum to one, or to zero if everything is masked. Raises DataError for a layer or a head that the attention
+        does not have.
         """
         if self.ready is not None:
             self.check(layer, head)
@@ -78,10 +77,10 @@ class AttentionTrace:
         return weights
 
     def layer_weights(self, layer: int) -> Array:
-        """Returns the weights of all heads of a layer at once, (H, L, M): all that views draw comes from here.
+        """Returns the weights of all heads of a layer at once, (H, L, M): the source of all views.
 
-        They are those of weights() up to the rounding of the last digit. PyTorch multiplies and exponentiates a whole
-        layer several times faster than numpy does its heads one by one.
+        They equal those of weights() up to rounding of the last digit. PyTorch computes a whole layer several times
+        faster than numpy computes its heads one by one.
         """
         if self.q is None or self.k is None:
             return np.stack([self.weights(layer, head) for head in range(self.num_heads)]).astype(np.float32)
@@ -97,13 +96,13 @@ class AttentionTrace:
         return scores.softmax(dim=-1).mul_(mask.any(dim=-1, keepdim=True)).numpy()
 
     def scores(self, layer: int, head: int) -> Array:
-        """Returns what the softmax is taken of, (L, M): q k^T / sqrt(K) plus the bias, minus infinity where masked.
+        """Returns the softmax's input, (L, M): q k^T / sqrt(K) plus the bias, minus infinity where masked.
 
         Raises DataError for ready-made weights, which have no scores.
         """
         self.check(layer, head)
         if self.q is None or self.k is None:
-            raise DataError(f"`{self.name}` holds ready-made weights: there are no scores, queries or keys")
+            raise DataError(f"`{self.name}` was made from weights, and has no scores, queries or keys")
         q, k = self.q[layer, head], self.k[layer, head // (self.num_heads // self.num_kv_heads)]
         scores: Array = (q.astype(np.float32) * np.float32(self.head_width**-0.5)) @ k.astype(np.float32).T
         if self.bias is not None:
@@ -122,7 +121,7 @@ class AttentionTrace:
 
     @property
     def num_kv_heads(self) -> int:
-        """Returns Hkv; as many as query heads where nothing else is known."""
+        """Returns Hkv; the number of query heads if it is unknown."""
         return self.num_heads if self.k is None else self.k.shape[1]
 
     @property
@@ -147,21 +146,21 @@ class AttentionTrace:
         for what, number, count in (("layer", layer, self.num_layers), ("head", head, self.num_heads)):
             if isinstance(number, bool) or not isinstance(number, int | np.integer) or not 0 <= number < count:
                 raise DataError(
-                    f"{argument(what, number)} of `{self.name}` must be in 0..{count - 1}",
-                    f"it has {count} {what}{'s' * (count > 1)}, counted from 0: choose one of them",
+                    f"{format_argument(what, number)} of `{self.name}` must be in 0..{count - 1}",
+                    f"it has {count} {what}{'s' * (count > 1)}, counted from 0",
                 )
 
 
 def _tensor(array: Array) -> torch.Tensor:
-    """Copies an array: those of a trace file cannot be written to, which torch warns of."""
+    """Copies an array: arrays of a trace file are read-only, for which torch warns."""
     return torch.from_numpy(np.array(array, np.float32))
 
 
 def attention_problems(attention: AttentionTrace, sequences: Mapping[str, Sequence[Token]]) -> Iterator[str]:
-    """Yields what is wrong with an attention between these sequences; the caller puts its name before."""
+    """Yields the inconsistencies of an attention between these sequences; the caller prefixes its name."""
     for side, name in (("rows", attention.queries), ("columns", attention.keys)):
         if name not in sequences:
-            yield f"names its {side} by the sequence `{shown(name)}`, which is not there"
+            yield f"names its {side} by the sequence `{format_value(name)}`, which does not exist"
             return
     L, M = len(sequences[attention.queries]), len(sequences[attention.keys])
     yield from _shape_problems(attention, L, M)
@@ -172,12 +171,12 @@ def attention_problems(attention: AttentionTrace, sequences: Mapping[str, Sequen
     for name, array in arrays.items():
         if array is not None and not np.isfinite(array).all():
             count = int(np.count_nonzero(~np.isfinite(array)))
-            yield f"has {count} numbers in `{name}` that are not finite"
+            yield f"has {count} values in `{name}` that are not finite"
     yield from _row_problems(attention)
 
 
 def _shape_problems(attention: AttentionTrace, L: int, M: int) -> Iterator[str]:
-    """Yields the shapes that do not fit L rows and M columns."""
+    """Yields the shapes that do not match L rows and M columns."""
     q, k, ready = attention.q, attention.k, attention.ready
     if (q is None) != (k is None) or (q is None) == (ready is None):
         yield "must have either `q` and `k`, or `weights`"
@@ -198,12 +197,12 @@ def _shape_problems(attention: AttentionTrace, L: int, M: int) -> Iterator[str]:
         and k is not None
         and (k.ndim != 4 or k.shape[0] != N or H % k.shape[1] or k.shape[3] != q.shape[3])
     ):
-        yield f"has `q` of shape {q.shape} and `k` of shape {k.shape}, which do not belong together"
+        yield f"has `q` of shape {q.shape} and `k` of shape {k.shape}, which do not match"
     if attention.mask is not None and attention.mask.shape != (L, M):
         yield f"has a mask of shape {attention.mask.shape}, not {(L, M)}"
     if attention.v is not None and (k is None or attention.v.ndim != 4 or attention.v.shape[:3] != k.shape[:3]):
         keys = "no keys" if k is None else f"keys of shape {k.shape}"
-        yield f"has values of shape {attention.v.shape}, which do not belong to {keys}"
+        yield f"has values of shape {attention.v.shape}, which do not match {keys}"
     bias, norms = attention.bias, attention.value_norms
     if bias is not None and not (
         bias.ndim == 4 and bias.shape[0] in (1, N) and bias.shape[1] in (1, H) and bias.shape[2:] == (L, M)
@@ -214,7 +213,7 @@ def _shape_problems(attention: AttentionTrace, L: int, M: int) -> Iterator[str]:
 
 
 def _row_problems(attention: AttentionTrace) -> Iterator[str]:
-    """Yields what keeps ready-made weights from being weights: rows sum to one, or to zero where all is masked."""
+    """Yields the defects of ready-made weights: rows must sum to one, or to zero where all is masked."""
     if attention.ready is None:
         return
     if attention.ready.min() < 0:

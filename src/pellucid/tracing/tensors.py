@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from pellucid.errors import DataError, shown
+from pellucid.errors import DataError, format_value
+from pellucid.files.reading import parse_json
 
 MOST_HEADER_BYTES = 16_000_000
 MOST_DIMENSIONS = 8
@@ -18,9 +19,9 @@ _AGAIN = "copy the file again"
 
 
 def pack(tensors: Mapping[str, npt.NDArray[Any]], metadata: Mapping[str, str], name: str) -> bytes:
-    """Returns the bytes of a file; equal input gives equal bytes. Wide numbers stand first, so that all are aligned.
+    """Returns the bytes of a file; equal input gives equal bytes. Wide types come first, so that all are aligned.
 
-    Raises DataError, which calls the file `name`, where the header is longer than unpack() reads.
+    Raises DataError, which calls the file `name`, if the header is longer than unpack() reads.
     """
     ordered = sorted(tensors.items(), key=lambda item: (-item[1].dtype.itemsize, item[0]))
     header: dict[str, Any] = {"__metadata__": dict(metadata)}
@@ -54,13 +55,13 @@ def unpack(data: bytes, name: str) -> tuple[dict[str, npt.NDArray[Any]], dict[st
         size = math.prod(shape) * dtype.itemsize
         if begin != place or end - begin != size:
             raise DataError(
-                f"{name} is damaged: `{key}` of shape {tuple(shape)} takes {size:,} bytes from {place:,} on, "
-                f"but lies at {begin:,} to {end:,}",
+                f"{name} is damaged: `{key}` of shape {tuple(shape)} has {size:,} bytes from {place:,} on, but is "
+                f"stored at {begin:,} to {end:,}",
                 _AGAIN,
             )
         if start + end > len(data):
             raise DataError(
-                f"{name} ends too early: it has {len(data):,} bytes, `{key}` ends at {start + end:,}", _AGAIN
+                f"{name} is truncated: it has {len(data):,} bytes, but `{key}` ends at {start + end:,}", _AGAIN
             )
         tensors[key] = np.frombuffer(data, dtype, size // dtype.itemsize, start + begin).reshape(shape)
         place = end
@@ -70,35 +71,39 @@ def unpack(data: bytes, name: str) -> tuple[dict[str, npt.NDArray[Any]], dict[st
 
 
 def _header(data: bytes, name: str) -> tuple[dict[str, Any], int]:
-    """Returns the header, and where the numbers begin."""
+    """Returns the header and the offset at which the data begin."""
     length = int.from_bytes(data[:8], "little")
     if len(data) < 8 or data[8:9] != b"{":
-        raise DataError(f"{name} ({len(data):,} bytes) is not a trace: it does not begin as safetensors does", _AGAIN)
+        raise DataError(
+            f"{name} ({len(data):,} bytes) is not a trace: it does not begin like a safetensors file", _AGAIN
+        )
     if length > MOST_HEADER_BYTES:
         raise DataError(f"{name} has a header of {length:,} bytes; at most {MOST_HEADER_BYTES:,} are read", _AGAIN)
     if 8 + length > len(data):
-        raise DataError(f"{name} ends too early: it has {len(data):,} bytes, its header ends at {8 + length:,}", _AGAIN)
+        raise DataError(
+            f"{name} is truncated: it has {len(data):,} bytes, but its header ends at {8 + length:,}", _AGAIN
+        )
     try:
-        header = json.loads(data[8 : 8 + length])
-    except (ValueError, RecursionError) as error:
+        header = parse_json(data[8 : 8 + length])
+    except ValueError as error:
         raise DataError(f"{name} is damaged: its header is not JSON ({error})", _AGAIN) from error
     return header, 8 + length
 
 
 def _offsets(entry: Any) -> tuple[int, ...]:
-    """Returns what tensors are ordered by; a malformed entry comes first, and is found then."""
+    """Returns the sort key of a tensor's entry; a malformed entry sorts first and is reported later."""
     offsets = entry.get("data_offsets") if isinstance(entry, dict) else None
     numbers = isinstance(offsets, list) and all(type(number) is int for number in offsets)
     return tuple(offsets) if numbers and offsets else ()
 
 
 def _entry(entry: Any, key: str, name: str) -> tuple[np.dtype[Any], list[int], tuple[int, int]]:
-    """Returns type, shape and place of a tensor."""
+    """Returns the type, shape and byte range of a tensor."""
     offsets = _offsets(entry)
     shape: Any = entry.get("shape") if len(offsets) == 2 else None
     dtype: np.dtype[Any] | None = DTYPES.get(str(entry.get("dtype"))) if isinstance(entry, dict) else None
     sound = isinstance(shape, list) and len(shape) <= MOST_DIMENSIONS
     sound = sound and all(type(size) is int and size >= 0 for size in shape)
     if dtype is None or not sound:
-        raise DataError(f"{name} is damaged: the header says of `{shown(key)}` {shown(entry)}", _AGAIN)
+        raise DataError(f"{name} is damaged: the header has {format_value(entry)} for `{format_value(key)}`", _AGAIN)
     return dtype, shape, (offsets[0], offsets[1])

@@ -1,4 +1,4 @@
-"""Turns ids into tokens that can be shown: their text, how the vocabulary spells them, which word they belong to.
+"""Converts ids to tokens for display: their text, their spelling in the vocabulary, the word that they belong to.
 
 Where several tokens spell one character in bytes, each shows the character with its own bytes: `안[EC 95]`, `안[88]`.
 """
@@ -11,11 +11,11 @@ from dataclasses import dataclass, replace
 from itertools import groupby
 from typing import Any
 
-from pellucid.text.tokenizer import CompleteTokenizer
+from pellucid.text.tokenizer import TokenizerBase
 from pellucid.text.words import word_spans
-from pellucid.tracing.spelling import Piece, pieces_as_given, pieces_of
+from pellucid.tracing.token_text import Piece, guess_pieces, parse_pieces
 
-# Thai, Lao, Burmese, Khmer, Japanese and Chinese are written without spaces: a token is all of a word that can be seen.
+# Thai, Lao, Burmese, Khmer, Japanese and Chinese have no spaces: the only visible word boundary is the token's.
 _UNSPACED = re.compile(
     "[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff\U00020000-\U0003ffff]"
 )
@@ -23,57 +23,59 @@ _UNSPACED = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class Token:
-    """Describes one place of a sequence."""
+    """Describes one position of a sequence."""
 
     text: str
-    """The text that it stands for, as a reader would write it: "ing", " Hund", "안"."""
+    """The text that the token represents, as a reader would write it: "ing", " Hund", "안"."""
     piece: str
     """Its spelling in the vocabulary: "##ing", "▁Hund", "ìķĪ"."""
     id: int | None = None
     word: int | None = None
-    """The number of the word that it is a part of, counted from 0; None for a special token."""
+    """The index of the word that the token is a part of, counted from 0; None for a special token."""
     special: bool = False
     segment: int = 0
     """0, or 1 in the second of two texts that were read together."""
     adds: str | None = None
-    """The text that it adds to its word, where that differs from `text`: a character that several tokens spell in
-    bytes is added by the first of them, and each shows it with its own bytes, as `안[EC 95]`."""
+    """The text that the token adds to its word, if it differs from `text`: a character whose bytes are spread over
+    several tokens is added by the first of them, and each shows it with its bytes, as `안[EC 95]`."""
 
     @property
-    def written(self) -> str:
-        """Returns its part of the text that the tokens of a word make up together."""
+    def text_in_word(self) -> str:
+        """Returns the token's part of the text of its word."""
         return self.text if self.adds is None else self.adds
 
     def to_json(self) -> dict[str, Any]:
-        """Returns what names the token where it stands by itself."""
+        """Returns the fields that describe the token alone, without its sequence."""
         return {"text": self.text, "piece": self.piece, "id": self.id}
 
 
-def tokens_of(
-    tokenizer: CompleteTokenizer, ids: Sequence[int], also_special: Collection[int] = (), segments: Sequence[int] = ()
+def make_tokens(
+    tokenizer: TokenizerBase, ids: Sequence[int], also_special: Collection[int] = (), segments: Sequence[int] = ()
 ) -> tuple[Token, ...]:
-    """Returns the tokens of a sequence of ids, in the tokenizer's text; `segments` has as many numbers, or none."""
-    return _labelled(pieces_of(tokenizer, ids, also_special), ids, segments)
+    """Returns the tokens of ids, as the tokenizer decodes them; `segments` has one number per id or is empty."""
+    return _label(parse_pieces(tokenizer, ids, also_special), ids, segments)
 
 
-def tokens_alone(
-    tokenizer: CompleteTokenizer | None, ids: Iterable[int], also_special: Collection[int] = ()
+def make_single_tokens(
+    tokenizer: TokenizerBase | None, ids: Iterable[int], also_special: Collection[int] = ()
 ) -> dict[int, Token]:
-    """Returns each id's token as it stands by itself, without a word; by its number without a tokenizer.
+    """Returns the token of each id by itself, without a word. Without a tokenizer its text is its number.
 
-    So is an id that the tokenizer does not have: a model's vocabulary may be larger.
+    The same holds for an id that the tokenizer lacks: a model's vocabulary may be larger.
     """
     found = {}
     for i in ids:
         known = tokenizer is not None and i < tokenizer.size
-        (token,) = tokens_of(tokenizer, [i], also_special) if known and tokenizer else tokens_of_ids([i], also_special)
+        (token,) = (
+            make_tokens(tokenizer, [i], also_special) if known and tokenizer else tokens_of_ids([i], also_special)
+        )
         found[i] = replace(token, word=None)
     return found
 
 
 def tokens_of_ids(ids: Sequence[int], special: Collection[int] = (), segments: Sequence[int] = ()) -> tuple[Token, ...]:
-    """Returns tokens that are labelled by their ids, each a word of its own."""
-    return _labelled([Piece(str(i), str(i).encode(), True, i in special) for i in ids], ids, segments)
+    """Returns tokens that are labeled by their ids, each a separate word."""
+    return _label([Piece(str(i), str(i).encode(), True, i in special) for i in ids], ids, segments)
 
 
 def tokens_of_pieces(
@@ -82,12 +84,12 @@ def tokens_of_pieces(
     special: Sequence[bool] | None = None,
     segments: Sequence[int] = (),
 ) -> tuple[Token, ...]:
-    """Returns the tokens of pieces whose tokenizer is not at hand, as pieces_as_given() takes them."""
-    return _labelled(pieces_as_given(spelled, special), ids or [None] * len(spelled), segments)
+    """Returns the tokens of pieces without their tokenizer, as guess_pieces() parses them."""
+    return _label(guess_pieces(spelled, special), ids or [None] * len(spelled), segments)
 
 
-def _labelled(pieces: Sequence[Piece], ids: Sequence[int | None], segments: Sequence[int]) -> tuple[Token, ...]:
-    """Returns the tokens of a sequence's pieces. Special tokens belong to no word, and no word goes across them."""
+def _label(pieces: Sequence[Piece], ids: Sequence[int | None], segments: Sequence[int]) -> tuple[Token, ...]:
+    """Returns the tokens of a sequence's pieces. Special tokens belong to no word, and words end at them."""
     found: list[Token] = []
     first_word = 0
     for special, group in groupby(pieces, key=lambda piece: piece.special):
@@ -104,7 +106,7 @@ def _labelled(pieces: Sequence[Piece], ids: Sequence[int | None], segments: Sequ
 
 
 def _texts(pieces: Sequence[Piece]) -> list[tuple[str, str]]:
-    """Returns the text that each piece shows, and the one that it adds; the first piece adds a shared character."""
+    """Returns for each piece the text to show and the text to add; the first piece adds a shared character."""
     bounds = [0]
     for piece in pieces:
         bounds.append(bounds[-1] + len(piece.content))
@@ -124,7 +126,7 @@ def _texts(pieces: Sequence[Piece]) -> list[tuple[str, str]]:
 
 
 def _characters(data: bytes) -> Iterator[tuple[int, int, str]]:
-    """Yields start, end and character of UTF-8; bytes that spell no character come with an empty one."""
+    """Yields start, end and character of UTF-8; the character is empty for invalid bytes."""
     place = 0
     while place < len(data):
         try:
@@ -142,7 +144,7 @@ def _characters(data: bytes) -> Iterator[tuple[int, int, str]]:
 
 
 def _words(pieces: Sequence[Piece], adds: Sequence[str], first: int) -> list[int]:
-    """Returns the number of each piece's word, counted from `first`."""
+    """Returns the word index of each piece, counted from `first`."""
     told = all(piece.begins is not None for piece in pieces)
     begins = [bool(piece.begins) for piece in pieces] if told else _begins_by_text(adds)
     words, number = [], first - 1
@@ -153,13 +155,13 @@ def _words(pieces: Sequence[Piece], adds: Sequence[str], first: int) -> list[int
 
 
 def _begins_by_text(adds: Sequence[str]) -> list[bool]:
-    """Tells where words begin, as word_spans() defines words; space belongs to the word behind it."""
+    """Returns for each token True if a word begins there, by word_spans(); a space belongs to the word after it."""
     text = "".join(adds)
     ends = [end for _, end in word_spans(text)]
     begins: list[bool] = []
     start, last, blank = 0, -1, True
     for part in adds:
-        first = start + len(text[start:]) - len(text[start:].lstrip())  # where the next letter stands
+        first = start + len(text[start:]) - len(text[start:].lstrip())  # the next letter's position
         number = bisect_right(ends, first) if part and first < len(text) else last
         begins.append(number != last or (not blank and _stands_alone(text, start, part)))
         blank = part.isspace() if begins[-1] else blank and not part.strip()
@@ -168,7 +170,7 @@ def _begins_by_text(adds: Sequence[str]) -> list[bool]:
 
 
 def _stands_alone(text: str, start: int, part: str) -> bool:
-    """Tells if a token within a run of letters is a word of its own, since its script has no spaces."""
+    """Returns True if a token within a run of letters is a separate word, since its script has no spaces."""
     if not part or unicodedata.category(part[0]).startswith("M"):
         return False
     return bool(_UNSPACED.match(part) or _UNSPACED.match(text[start - 1 : start]))

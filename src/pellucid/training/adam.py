@@ -9,9 +9,9 @@ from pellucid.config import TrainConfig
 
 
 class PaperAdam(torch.optim.AdamW):
-    """Adam as section 5.3 has it, from the settings, in PyTorch's fused form.
+    """Adam of section 5.3, from the settings, in PyTorch's fused form.
 
-    AdamW without weight decay is Adam; weight decay, where there is some, is for matrices alone.
+    AdamW without weight decay is Adam; weight decay, if set, applies to matrices alone.
     """
 
     def __init__(self, trained: list[nn.Parameter], config: TrainConfig) -> None:
@@ -27,5 +27,5 @@ class PaperAdam(torch.optim.AdamW):
 
 
 def hyperparameters(optimizer: torch.optim.Optimizer) -> list[dict[str, Any]]:
-    """Returns the settings of each group of parameters, but for the rate, which is the schedule's."""
+    """Returns the settings of each parameter group except the learning rate, which the schedule sets."""
     return [{k: v for k, v in group.items() if k not in ("params", "lr")} for group in optimizer.param_groups]

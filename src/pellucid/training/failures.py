@@ -1,4 +1,4 @@
-"""Handles the two ways in which a step fails: its batch does not fit into memory, or its loss is not finite."""
+"""Handles the two failures of a step: its batch does not fit into memory, or its loss is not finite."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
@@ -11,8 +11,8 @@ from pellucid.data.batching import Batch
 from pellucid.errors import PellucidError
 
 SIGNS = ("out of memory", "can't allocate memory", "bad_alloc", "ALLOC_FAILED")
-"""The words of an allocator's message where the exception has no type of its own: CPU, MPS, cuBLAS."""
-SHOWN = 3  # sentences of the step, where no single one is to blame
+"""Texts in the messages of allocators without a specific exception type: CPU, MPS, cuBLAS."""
+SHOWN = 3  # sentences of the step that are shown if no single one is the cause
 MOST_CHARACTERS = 300  # of a sentence's text
 LOWER_RATE = (
     "start over with `fresh=True` and a lower `train.learning_rate`, a longer `train.warmup_steps`, or "
@@ -21,14 +21,14 @@ LOWER_RATE = (
 
 
 def is_out_of_memory(error: BaseException) -> bool:
-    """Returns whether it was memory that failed."""
+    """Returns True if an error means that memory was insufficient."""
     if isinstance(error, torch.OutOfMemoryError | MemoryError):
         return True
     return isinstance(error, RuntimeError) and any(sign in str(error) for sign in SIGNS)
 
 
-def in_parts(batch: Batch, parts: int) -> list[Batch]:
-    """Cuts a batch into so many parts of about as many sentences, less padding; fewer where it has fewer sentences."""
+def split_batch(batch: Batch, parts: int) -> list[Batch]:
+    """Splits a batch into `parts` of about equally many sentences, without excess padding; at most one per sentence."""
     size = -(-len(batch.src) // parts)
     if size >= len(batch.src):
         return [batch]
@@ -36,20 +36,26 @@ def in_parts(batch: Batch, parts: int) -> list[Batch]:
 
 
 def _rows(batch: Batch, rows: slice) -> Batch:
-    src, tgt_out = _cropped(batch.src[rows], batch.src_pad_id), _cropped(batch.tgt_out[rows], batch.tgt_pad_id)
+    src, tgt_out = _crop(batch.src[rows], batch.src_pad_id), _crop(batch.tgt_out[rows], batch.tgt_pad_id)
     tokens = tgt_out.numel() if batch.tgt_pad_id is None else int((tgt_out != batch.tgt_pad_id).sum())
     tgt_in = batch.tgt_in[rows, : tgt_out.size(1)]
     return replace(
-        batch, src=src, tgt_in=tgt_in, tgt_out=tgt_out, sentences=batch.sentences[rows], num_tokens=tokens, words=None
+        batch,
+        src=src,
+        tgt_in=tgt_in,
+        tgt_out=tgt_out,
+        sentences=batch.sentences[rows],
+        num_tokens=tokens,
+        target_positions=None,
     )
 
 
-def _cropped(ids: Tensor, pad_id: int | None) -> Tensor:
-    """Cuts the columns that only fill up off rows (B, L); where nothing tells padding from words they stay."""
+def _crop(ids: Tensor, pad_id: int | None) -> Tensor:
+    """Removes the columns of (B, L) that are only padding; none if `pad_id` is None."""
     return ids if pad_id is None else ids[:, : int((ids != pad_id).sum(dim=1).max())]
 
 
-def too_long_for_memory(batches: Sequence[Batch], step: int) -> PellucidError:
+def make_too_long_error(batches: Sequence[Batch], step: int) -> PellucidError:
     """Returns the error for a single sentence that does not fit into memory."""
     source, target = (
         max(ids.size(1) for ids in side) for side in zip(*((b.src, b.tgt_out) for b in batches), strict=True)
@@ -63,42 +69,42 @@ def too_long_for_memory(batches: Sequence[Batch], step: int) -> PellucidError:
 
 @dataclass(frozen=True)
 class Cause:
-    """Says where a number that is not finite comes from: the weights, one sentence of a step, or its batches."""
+    """The cause of a non-finite number: the weights, one sentence of a step, or its batches."""
 
     text: str
     is_found: bool
 
     @classmethod
-    def of(
+    def find(
         cls,
         model: nn.Module,
         batches: Sequence[Batch],
         is_finite: Callable[[Batch], bool],
         text_of: Callable[[int], str],
     ) -> Self:
-        """Looks for the cause in the weights, then in the batches of a step.
+        """Searches for the cause in the weights, then in the batches of a step.
 
         Args:
-            is_finite: computes loss and gradient of some sentences once more.
-            text_of: gives a pair's text, by its index.
+            is_finite: computes loss and gradient of some sentences again.
+            text_of: returns a pair's text, by its index.
         """
-        broken = not_finite_parameters(model)
+        broken = list_non_finite_parameters(model)
         if broken:
             return cls(f"{len(broken)} parameters are not finite already (first: `{broken[0]}`)", True)
         for batch in batches:
-            found = None if is_finite(batch) else _halved(batch, is_finite)
+            found = None if is_finite(batch) else _find_by_halving(batch, is_finite)
             if found is not None:
                 return cls(f"it comes from {_pair(found, text_of)}", True)
         first = [int(index) for batch in batches for index in batch.sentences[:SHOWN]][:SHOWN]
         pairs = "; ".join(_pair(n, text_of) for n in first)
-        return cls(f"no pair gives it alone; those of the step begin with {pairs}", False)
+        return cls(f"no pair causes it alone; the pairs of the step begin with {pairs}", False)
 
 
-def not_finite(causes: Sequence[Cause], where: str) -> PellucidError:
+def make_non_finite_error(causes: Sequence[Cause], where: str) -> PellucidError:
     """Returns the error for a step whose loss or gradient is not finite.
 
     Args:
-        causes: what each rank has found in its batches.
+        causes: the cause that each rank has found in its batches.
         where: the step, with its numbers.
     """
     rank = next((rank for rank, cause in enumerate(causes) if cause.is_found), 0)
@@ -108,18 +114,18 @@ def not_finite(causes: Sequence[Cause], where: str) -> PellucidError:
     )
 
 
-def diverged(model: nn.Module, loss: float, step: int, rate: float, init_from: str) -> PellucidError:
+def make_divergence_error(model: nn.Module, loss: float, step: int, rate: float, init_from: str) -> PellucidError:
     """Returns the error for a validation whose loss is not finite.
 
     Args:
-        step: the step that it came after; 0: it looked at the weights of the model `init_from`.
+        step: the last step before the validation; 0: the weights are the ones of `init_from`.
     """
     if not step:
         return PellucidError(
-            f"the weights of `{init_from}`, which the run starts from, give a loss of {loss}",
-            "copy that model again, or start from another one",
+            f"the weights of `{init_from}`, from which the run starts, have a loss of {loss}",
+            "copy that model again, or use another initial model",
         )
-    broken = not_finite_parameters(model)
+    broken = list_non_finite_parameters(model)
     what = f"{len(broken)} parameters are not finite (first: `{broken[0]}`)" if broken else "the weights are too large"
     return PellucidError(
         f"the loss is not finite in the validation after step {step:,} (loss {loss:.4g}, learning rate {rate:.3g}); "
@@ -128,15 +134,15 @@ def diverged(model: nn.Module, loss: float, step: int, rate: float, init_from: s
     )
 
 
-def not_finite_parameters(model: nn.Module) -> list[str]:
-    """Returns the names of the parameters that hold a number that is not finite."""
+def list_non_finite_parameters(model: nn.Module) -> list[str]:
+    """Returns the names of the parameters with a non-finite value."""
     return [name for name, p in model.named_parameters() if not torch.isfinite(p).all()]
 
 
-def _halved(batch: Batch, is_finite: Callable[[Batch], bool]) -> int | None:
-    """Returns the first sentence that is not finite alone, by halving: some ten passes, however many there are."""
+def _find_by_halving(batch: Batch, is_finite: Callable[[Batch], bool]) -> int | None:
+    """Returns the first sentence that is not finite alone, by bisection: about ten passes."""
     while len(batch.src) > 1:
-        first, second = in_parts(batch, 2)
+        first, second = split_batch(batch, 2)
         batch = second if is_finite(first) else first
     return None if is_finite(batch) else int(batch.sentences[0])
 

@@ -1,4 +1,4 @@
-"""Holds Ctrl-C, SIGTERM and a closed terminal back until a step is whole."""
+"""Defers Ctrl-C, SIGTERM, a closed terminal and a scheduler's warning until a step is complete."""
 
 import os
 import signal
@@ -7,21 +7,23 @@ from contextlib import suppress
 from types import FrameType
 from typing import Any, Self
 
+from pellucid.process import STOP_SIGNALS, WARNING_SIGNALS
+
 STDERR = 2
 
 
-class Interrupted(Exception):
-    """Says that a signal stopped the run; the same command goes on after step `saved_step`.
+class TrainingInterrupted(Exception):
+    """Raised when a signal stopped the run; the same command resumes after step `saved_step`.
 
-    That is the step it had come to, unless the disk did not take its state.
+    `saved_step` is the current step, unless its checkpoint could not be written.
     """
 
     def __init__(self, number: int, step: int, saved_step: int) -> None:
         name = signal.Signals(number).name
         super().__init__(
-            f"stopped by {name}; the state is saved, the same command goes on from there"
+            f"interrupted by {name}; the state is saved, run the same command again to resume"
             if saved_step == step
-            else f"stopped by {name} at step {step:,}, which could not be saved; the same command goes on "
+            else f"interrupted by {name} at step {step:,}, which could not be saved; the same command resumes "
             + (f"after step {saved_step:,}" if saved_step else "from the start")
         )
         self.signal = number
@@ -29,18 +31,17 @@ class Interrupted(Exception):
 
 
 class Interrupts:
-    """Notes the first signal within its context in `received`; a second one acts at once.
+    """Records the first signal within its context in `received`; a second one takes effect at once.
 
-    A terminal or connection that is closed (SIGHUP; SIGBREAK on Windows) asks to stop, too, unless that was ignored
-    before, as under nohup; but it insists on nothing: it comes several times, and with others.
+    The signals of WARNING_SIGNALS, such as SIGHUP of a closed terminal and SIGUSR1 of Slurm, request a stop as well,
+    unless they were ignored before, as under nohup. They never take effect at once, however often they come.
 
     Args:
-        of_several: this is one of several processes that stop together. Their signals insist on nothing either, as a
-            terminal and torchrun both send them; and that torchrun has gone is a signal, too.
+        of_several: this is one of several processes that stop together. Their second signals have no effect, as a
+            terminal and torchrun both send them; the end of torchrun counts as a signal.
     """
 
-    HANG_UPS = tuple(getattr(signal, name) for name in ("SIGHUP", "SIGBREAK") if hasattr(signal, name))
-    SIGNALS = (signal.SIGINT, signal.SIGTERM, *HANG_UPS)
+    SIGNALS = (signal.SIGINT, *STOP_SIGNALS)
 
     def __init__(self, of_several: bool = False) -> None:
         self._noted: int | None = None
@@ -49,18 +50,18 @@ class Interrupts:
 
     @property
     def received(self) -> int | None:
-        """Returns the first signal; None: there was none."""
+        """Returns the first signal; None if there was none."""
         if self._of_several and os.getppid() != self._parent:
             return self._noted or signal.SIGTERM
         return self._noted
 
     def __enter__(self) -> Self:
         for number in self.SIGNALS:
-            if number in self.HANG_UPS and signal.getsignal(number) == signal.SIG_IGN:
+            if number in WARNING_SIGNALS and signal.getsignal(number) == signal.SIG_IGN:
                 continue
             try:
                 self._before[number] = signal.signal(number, self._note)
-            except ValueError:  # not in the main thread: signals do not come here
+            except ValueError:  # not the main thread, which receives no signals
                 break
         return self
 
@@ -72,11 +73,11 @@ class Interrupts:
         self._noted = self._noted or number
         if self._of_several:
             return
-        if number not in self.HANG_UPS:
+        if number not in WARNING_SIGNALS:
             self._restore((signal.SIGINT, signal.SIGTERM))
         if not is_first:
             return
-        # Past sys.stderr: the signal may have come within a print, whose buffer takes no second writer.
+        # Not through sys.stderr: the signal may have interrupted a print, whose buffer is not reentrant.
         with suppress(OSError):
             os.write(STDERR, b"stopping when this step is whole and saved; the next signal stops at once\n")
 

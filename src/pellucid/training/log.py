@@ -1,7 +1,7 @@
-"""Tells how a run goes: in metrics.jsonl and `logging`, on standard error, and to programs that draw it where wanted.
+"""Logs a run: in metrics.jsonl and `logging`, on standard error, and in TensorBoard if requested.
 
-A program that uses Pellucid as a library hears each message at `logging.getLogger("pellucid")`, also where `quiet=True`
-keeps standard error silent.
+A program that uses Pellucid as a library receives each message at `logging.getLogger("pellucid")`, even if `quiet=True`
+suppresses standard error.
 """
 
 import json
@@ -23,63 +23,72 @@ from rich.progress import (
     TimeRemainingColumn,
 )
 
-from pellucid.files.writing import disk_trouble, flush, is_disk_failure, write_text
-from pellucid.training.trackers import Trackers, wanted
+from pellucid.config.train import GONE_TRACKERS
+from pellucid.files.reading import parse_json
+from pellucid.files.writing import describe_disk_error, fsync, is_disk_failure, write_text
+from pellucid.terminal import wrap_text
+from pellucid.training.trackers import TensorBoard, select_trackers
 
 METRICS = "metrics.jsonl"
-"""A run's file of numbers, a line each step that is told of."""
+"""A run's file of numbers, one line per logged event."""
 MOST_WAITING = 10_000
-"""Lines that wait in memory while the disk is full, a few megabytes; beyond it the oldest go."""
+"""Maximum number of lines buffered in memory while the disk is full, a few megabytes; then the oldest are dropped."""
 WIDE = 100
-"""Columns from which on a bar and the time gone have room beside the rest."""
+"""Terminal width from which the bar and the elapsed time are shown, too."""
 AT_THE_END = ("candidate", "average", "end")
-"""Events behind the last checkpoint; the second is what earlier versions wrote of their mean."""
+"""Events after the last checkpoint; the second is from earlier versions."""
 LOGGER = logging.getLogger("pellucid")
-LOGGER.addHandler(logging.NullHandler())  # else Python prints warnings itself where nobody has set up logging
+LOGGER.addHandler(logging.NullHandler())  # otherwise Python prints warnings if logging is not configured
 
 
-def record(text: str) -> None:
-    """Hands a message to `logging`: a warning where it begins with that word, else information."""
+def log_message(text: str) -> None:
+    """Passes a message to `logging`: as a warning if it begins with "warning: ", otherwise as information."""
     LOGGER.log(logging.WARNING if text.startswith("warning: ") else logging.INFO, "%s", text)
 
 
 class RunLog:
-    """Writes the metrics of a run, one JSON object a line, and shows their short form on the screen.
+    """Writes the metrics of a run, one JSON object per line, and shows a short form on standard error.
 
-    A full disk ends nothing: lines wait until it has room again.
+    A full disk does not end the run: lines are buffered until there is space again.
 
     Args:
-        total_steps: how long the bar is.
-        quiet: says nothing on standard error.
-        log_to: the programs that are given the numbers, as `train.log_to` has them.
+        total_steps: the length of the progress bar.
+        quiet: write nothing to standard error.
+        report_to: as `train.report_to`.
 
-    Raises ConfigError where one of these is not installed.
+    Raises ConfigError if TensorBoard is requested and not installed.
     """
 
-    def __init__(self, folder: Path, total_steps: int, quiet: bool = False, log_to: Sequence[str] = ()) -> None:
+    def __init__(self, folder: Path, total_steps: int, quiet: bool = False, report_to: Sequence[str] = ()) -> None:
         self.path: Path = folder / METRICS
         self.console: Console = Console(stderr=True, quiet=quiet, highlight=False, soft_wrap=True, emoji=False)
         self._waiting: deque[str] = deque(maxlen=MOST_WAITING)
         self._failing = False
-        names = wanted(log_to)
-        self._trackers = Trackers(folder, names, self.say)
+        names = select_trackers(report_to)
+        self._board = TensorBoard(folder, bool(names), self.log_line)
         if names:
-            self.say(f"the run's numbers go to {', '.join(names)}, too")
+            self.log_line(f"the run's metrics are also written to {', '.join(names)}")
+        if gone := [name for name in report_to if name in GONE_TRACKERS]:
+            self.log_line(
+                f"warning: `report_to` ({', '.join(gone)}): only TensorBoard is supported, other trackers are served "
+                f"by "
+                "hooks"
+            )
         self._bar = _Bar(self.console, total_steps) if self.console.is_terminal and not quiet else None
 
     def resume_at(self, step: int) -> None:
-        """Keeps the lines that the checkpoint of `step` stands behind; the rest comes again."""
+        """Keeps the lines up to the checkpoint of `step`; the later ones will be written again."""
         if self.path.exists():
             before = self.path.read_bytes()
             lines = before.splitlines(keepends=True)
             kept = b"".join(line for line in lines if _is_behind(line, step))
             if kept != before:
                 write_text(self.path, kept.decode())
-            for line in kept.splitlines():  # one that is new has been given nothing of them
+            for line in kept.splitlines():  # a newly requested TensorBoard has none of them
                 self._hand_on(**json.loads(line))
 
     def write(self, event: str, step: int, **values: Any) -> None:
-        """Appends a line, or has it wait where the disk is full."""
+        """Appends a line, or buffers it if the disk is full."""
         self._waiting.append(json.dumps({"event": event, "step": step, **values}) + "\n")
         try:
             self._append()
@@ -90,13 +99,13 @@ class RunLog:
         self._hand_on(event, step, **values)
 
     def flush(self) -> None:
-        """Puts the lines on the disk, those that wait first. Raises OSError where it does not take them."""
+        """Writes all buffered lines and syncs the file. Raises OSError if the disk fails."""
         self._append()
         if self.path.exists():
-            flush(self.path)
+            fsync(self.path)
 
     def _append(self) -> None:
-        """Writes the lines that wait, all of them or none."""
+        """Writes the buffered lines, all of them or none."""
         if not self._waiting:
             return
         size = self.path.stat().st_size if self.path.exists() else 0
@@ -111,53 +120,53 @@ class RunLog:
         self._failing = False
 
     def _complain(self, error: OSError) -> None:
-        """Warns of a full disk: once, until it is over."""
+        """Warns of a full disk once, until a write succeeds."""
         if not self._failing:
-            self.say(
-                f"warning: `{self.path}` could not be written: {disk_trouble(error, self.path.parent)}\n"
-                f"  Training goes on, and its lines wait in memory until there is room again."
+            self.log_line(
+                f"warning: `{self.path}` could not be written: {describe_disk_error(error, self.path.parent)}\n"
+                "  Training continues, and its lines are kept in memory until disk space is free."
             )
         self._failing = True
 
     def _hand_on(self, event: str, step: int, **values: Any) -> None:
-        if event != "candidate":  # several of a step
-            self._trackers.write(event, step, values)
+        if event != "candidate":  # there are several per step
+            self._board.write(event, step, values)
 
     def progress(self, step: int, text: str) -> None:
-        """Shows how far the run is: a bar on a terminal, else a line."""
+        """Shows the progress of the run: a bar on a terminal, otherwise a line."""
         if self._bar is not None:
             self._bar.update(step, text)
-            record(f"step {step:,}: {text}")
+            log_message(f"step {step:,}: {text}")
         else:
-            self.say(f"step {step:,}: {text}")
+            self.log_line(f"step {step:,}: {text}")
 
     def ends_at(self, step: int) -> None:
-        """Makes another step the last one of the bar."""
+        """Sets the last step of the bar."""
         if self._bar is not None:
             self._bar.ends_at(step)
 
-    def say(self, text: str) -> None:
-        """Prints a line for the reader, and hands it to `logging`."""
-        record(text)
-        self.console.print(text, markup=False)
+    def log_line(self, text: str) -> None:
+        """Prints a line, and passes it to `logging`."""
+        log_message(text)
+        self.console.print(wrap_text(text) if self.console.is_terminal else text, markup=False)
 
     def close(self) -> None:
-        """Ends the bar, has others write out what they hold back."""
+        """Closes the bar and TensorBoard, which writes its buffer."""
         if self._bar is not None:
             self._bar.stop()
-        self._trackers.close()
+        self._board.close()
 
 
 class SilentLog(RunLog):
-    """Takes what the ranks after the first tell, and writes none of it."""
+    """The log of the ranks after the first, which writes nothing."""
 
     def __init__(self, folder: Path) -> None:
         self.path: Path = folder / METRICS
         self.console: Console = Console(quiet=True)
-        self._trackers, self._bar = Trackers(folder, (), self.say), None
+        self._board, self._bar = TensorBoard(folder, False, self.log_line), None
 
     def resume_at(self, step: int) -> None:
-        """Leaves the lines to the first rank."""
+        """Does nothing: rank 0 keeps the lines."""
 
     def write(self, event: str, step: int, **values: Any) -> None:
         """Writes nothing."""
@@ -165,12 +174,12 @@ class SilentLog(RunLog):
     def flush(self) -> None:
         """Writes nothing."""
 
-    def say(self, text: str) -> None:
-        """Says nothing."""
+    def log_line(self, text: str) -> None:
+        """Prints nothing."""
 
 
 class _Bar:
-    """Shows a progress bar over all steps. On a narrow terminal the steps and the time left come before all else."""
+    """A progress bar over all steps. On a narrow terminal the steps and the time left have priority."""
 
     def __init__(self, console: Console, total: int) -> None:
         step, left = TextColumn("step {task.completed:,.0f} of {task.total:,.0f}"), TextColumn("left")
@@ -191,16 +200,17 @@ class _Bar:
 
     def ends_at(self, step: int) -> None:
         self._total = step
-        self._progress.update(self._task, total=step)
+        for task in self._progress.tasks:  # Progress.update would discard the speed, and with it the time left
+            task.total = step
 
     def stop(self) -> None:
         self._progress.stop()
 
 
 def _is_behind(line: bytes, step: int) -> bool:
-    """Returns whether a metrics line is whole and older than the checkpoint of `step`, which nothing of the end is."""
+    """Returns True if a metrics line is complete, not after the checkpoint of `step`, and no event of the run's end."""
     try:
-        table = json.loads(line)
+        table = parse_json(line)
         return line.endswith(b"\n") and table["step"] <= step and table["event"] not in AT_THE_END
     except (ValueError, KeyError, TypeError):
         return False

@@ -1,8 +1,8 @@
-"""Muon (Jordan et al. 2024): steps for the layers' matrices in which all directions count alike; Adam's for all else.
+"""Muon (Jordan et al. 2024): orthogonalised updates for the layers' matrices, and Adam for all other parameters.
 
-The gradient of a matrix, averaged over steps, is nearly of low rank: a few directions are large, the many small ones
-hardly move under Adam. Muon replaces it by the nearest orthogonal matrix, U V^T of U S V^T. Embeddings, the output
-projection, biases and norms are no maps between hidden states and stay Adam's.
+The gradient of a matrix, averaged over steps, has nearly low rank: a few directions are large, and the many small ones
+hardly change under Adam. Muon replaces it by the nearest orthogonal matrix, U V^T of U S V^T. Embeddings, the output
+projection, biases and norms are no maps between hidden states and are updated by Adam.
 """
 
 from collections import defaultdict
@@ -15,8 +15,8 @@ from torch import Tensor, nn
 from pellucid.config import TrainConfig
 from pellucid.model.attention import MultiHeadAttention
 from pellucid.training.adam import PaperAdam, hyperparameters
-from pellucid.training.schedule import peak_rate
-from pellucid.weights.sharded import own_rows, whole
+from pellucid.training.schedule import compute_peak_rate
+from pellucid.weights.sharded import gather_full_tensor, get_local_rows
 
 ITERATIONS = 5
 COEFFICIENTS = (3.4445, -4.7750, 2.0315)
@@ -26,7 +26,7 @@ SMALLEST = 1e-7
 
 
 class Packed(NamedTuple):
-    """Names a parameter that holds one matrix, or several one below the other."""
+    """A parameter that contains one matrix, or several stacked by rows."""
 
     weight: Tensor
     rows: list[int]
@@ -35,7 +35,7 @@ class Packed(NamedTuple):
 class Muon(PaperAdam):
     """Muon for the matrices of a model's layers, and the settings' Adam for all other parameters.
 
-    Its rate for the matrices is in proportion to the schedule's, with `muon_learning_rate` where that is highest.
+    Its rate for the matrices is proportional to the schedule's, with `muon_learning_rate` as the peak.
     """
 
     def __init__(self, model: nn.Module, trained: list[nn.Parameter], config: TrainConfig) -> None:
@@ -45,7 +45,7 @@ class Muon(PaperAdam):
         held = {id(packed.weight) for packed in self._matrices}
         super().__init__([p for p in trained if id(p) not in held], config)
         width: int = model.config.d_model  # type: ignore[union-attr,assignment]
-        highest = peak_rate(config, width)
+        highest = compute_peak_rate(config, width)
         for group in self.param_groups:
             group["initial_lr"] = highest
         if self._matrices:
@@ -59,10 +59,10 @@ class Muon(PaperAdam):
 
     @torch.no_grad()
     def step(self, closure: Callable[[], float] | None = None) -> Any:
-        """Takes a step of both."""
+        """Takes a step of Muon and of Adam."""
         gradients = [packed.weight.grad for packed in self._matrices]
         for packed in self._matrices:
-            packed.weight.grad = None  # Adam passes over what has no gradient
+            packed.weight.grad = None  # Adam skips parameters without a gradient
         result = super().step(closure)
         for packed, gradient in zip(self._matrices, gradients, strict=True):
             packed.weight.grad = gradient
@@ -72,7 +72,7 @@ class Muon(PaperAdam):
 
     def _step_of_matrices(self, group: dict[str, Any]) -> None:
         moved = [packed for packed in self._matrices if packed.weight.grad is not None]
-        if not moved:  # a step passed by all of them, as a model that leaves layers out may
+        if not moved:  # no layer was used, as with layer dropout
             return
         for packed in moved:
             state = self.state[packed.weight]
@@ -80,25 +80,27 @@ class Muon(PaperAdam):
                 state["momentum_buffer"] = torch.zeros_like(packed.weight)
         gradients = [packed.weight.grad for packed in moved if packed.weight.grad is not None]
         buffers = [self.state[packed.weight]["momentum_buffer"] for packed in moved]
-        # On a GPU 1 where this step is to change nothing, as PyTorch's fused optimizers take it: each then moves by 0.
+        # On a GPU 1 if this step must change nothing, as in PyTorch's fused optimizers: each update is then 0.
         stopped: Tensor | None = getattr(self, "found_inf", None)
         if stopped is not None:
             is_stopped = stopped > 0
             gradients = [torch.where(is_stopped, *pair) for pair in zip(buffers, gradients, strict=True)]
         torch._foreach_lerp_(buffers, gradients, 1 - group["momentum"])
-        updates = torch._foreach_lerp(gradients, buffers, group["momentum"])  # as Nesterov has it
-        # Of a weight that is dealt out among ranks each of them has the directions of all rows, and moves its own.
-        split = [torch.split(whole(update), packed.rows) for packed, update in zip(moved, updates, strict=True)]
-        orthogonal = orthogonalised([matrix for matrices in split for matrix in matrices], self._dtype)
+        updates = torch._foreach_lerp(gradients, buffers, group["momentum"])  # Nesterov momentum
+        # For a sharded weight each rank computes the directions of all rows, and updates its own.
+        split = [
+            torch.split(gather_full_tensor(update), packed.rows) for packed, update in zip(moved, updates, strict=True)
+        ]
+        orthogonal = orthogonalise([matrix for matrices in split for matrix in matrices], self._dtype)
         decay = group["lr"] * group["weight_decay"]
         if stopped is not None:
             goes_on = 1 - stopped
             decay, orthogonal = decay * goes_on, list(torch._foreach_mul(orthogonal, goes_on))
-        own_of = [own_rows(packed.weight) for packed in moved]
+        own_of = [get_local_rows(packed.weight) for packed in moved]
         torch._foreach_mul_([held for held, _ in own_of], 1 - decay)
         directions = iter(orthogonal)
         for packed, (held, first) in zip(moved, own_of, strict=True):
-            start = -first  # of a matrix, counted from the first row that is held
+            start = -first  # the start of a matrix, relative to the rank's first row
             for rows, direction in zip(packed.rows, directions, strict=False):
                 place = slice(max(0, start), max(0, start + rows))
                 own = held[place]
@@ -119,11 +121,11 @@ def hidden_matrices(model: nn.Module) -> list[Packed]:
     ]
 
 
-def orthogonalised(matrices: Sequence[Tensor], dtype: torch.dtype | None = None) -> list[Tensor]:
+def orthogonalise(matrices: Sequence[Tensor], dtype: torch.dtype | None = None) -> list[Tensor]:
     """Returns, for each matrix U S V^T, about U V^T: (m, n) -> (m, n), by Newton-Schulz iterations in `dtype`.
 
     Its singular values are between about 0.7 and 1.2 instead of 1, which makes no difference to training (Jordan et al.
-    2024). Matrices of one shape are taken together.
+    2024). Matrices of equal shape are computed together.
     """
     of_shape: dict[tuple[int, int], list[int]] = defaultdict(list)
     for place, matrix in enumerate(matrices):

@@ -1,11 +1,11 @@
-"""`train.shard`: weights, gradients and moments are dealt out among the ranks, for what does not fit on one of them.
+"""`train.fsdp`: shards weights, gradients and moments over the ranks, for models that do not fit on one of them.
 
-PyTorch's FSDP2 (Zhao et al. 2023) gathers the weights of a layer when it is computed, and lets them go after; the sum
-of its gradient over the ranks reaches each only for the rows that it holds.
+PyTorch's FSDP2 (Zhao et al. 2023) gathers the weights of a layer when it is computed, and frees them afterwards; each
+rank receives the sum of the gradient over ranks only for its own rows.
 """
 
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import Any
 
 import torch
@@ -16,12 +16,12 @@ from pellucid.errors import ConfigError, PellucidError
 from pellucid.model.layers import Decoder, Encoder
 from pellucid.training.adam import PaperAdam
 from pellucid.training.failures import is_out_of_memory
-from pellucid.training.loss import Losses, name_of
-from pellucid.training.ranks import Ranks
+from pellucid.training.loss import Losses, get_callable_name
+from pellucid.training.ranks import DistributedContext
 
 
 class LossOfModel(nn.Module):
-    """Computes a batch's losses as a module: what belongs to no layer is gathered before, and let go after."""
+    """Computes a batch's losses as a module: parameters outside of layers are gathered before and freed afterwards."""
 
     def __init__(self, model: nn.Module, loss: Callable[[Any, Batch], Losses]) -> None:
         super().__init__()
@@ -33,80 +33,114 @@ class LossOfModel(nn.Module):
         return self.loss(self.model, batch)
 
 
-class Sharding:
-    """Holds a model whose parameters, and those of a loss that has some, are dealt out among several ranks.
+class Replicas:
+    """A model of which each rank has all weights. `Sharding` is the same for sharded weights."""
 
-    From here on they are DTensors: `weights.sharded` has the whole ones. All ranks call every method together.
+    is_sharded: bool = False
+
+    def __init__(self, model: nn.Module, loss: Callable[[Any, Batch], Losses], ranks: DistributedContext) -> None:
+        self._model, self._loss, self._ranks = model, loss, ranks
+
+    def losses(self, batch: Batch) -> Losses:
+        """Returns the losses of a batch."""
+        return self._loss(self._model, batch)
+
+    def broadcast_weights(self) -> None:
+        """Sends rank 0's weights to all ranks."""
+        self._ranks.broadcast_parameters(self._model)
+
+    def gather_weights(self) -> AbstractContextManager[None]:
+        """Gathers all weights on each rank within the context, so that each can use them without the others."""
+        return nullcontext()
+
+    def end(self) -> None:
+        """Gathers all weights on each rank permanently."""
+
+    def explain_errors(self) -> AbstractContextManager[None]:
+        """Explains an error within a collective operation, for which the other ranks wait.
+
+        Raises LostRankError for a lost connection, PellucidError if memory is insufficient.
+        """
+        return nullcontext()
+
+
+class Sharding(Replicas):
+    """A model whose parameters, and the loss's, if any, are sharded over several ranks.
+
+    They become DTensors: `weights.sharded` gathers them. All ranks call every method together.
     """
 
-    def __init__(self, model: nn.Module, loss: Callable[[Any, Batch], Losses], ranks: Ranks) -> None:
+    is_sharded = True
+
+    def __init__(self, model: nn.Module, loss: Callable[[Any, Batch], Losses], ranks: DistributedContext) -> None:
+        super().__init__(model, loss, ranks)
         from torch.distributed.device_mesh import DeviceMesh
         from torch.distributed.fsdp import FSDPModule, fully_shard
 
-        ranks.same_weights(model)
+        ranks.broadcast_parameters(model)
         if isinstance(loss, nn.Module):
-            ranks.same_weights(loss)
-        self._ranks = ranks
-        self.losses: LossOfModel = LossOfModel(model, loss)
+            ranks.broadcast_parameters(loss)
+        self._losses = LossOfModel(model, loss)
         mesh = DeviceMesh.from_group(ranks.group, next(model.parameters()).device.type)
         for layer in _layers_of_their_own(model):
             fully_shard(layer, mesh=mesh)
-        fully_shard(self.losses, mesh=mesh)
-        self._sharded = [module for module in self.losses.modules() if isinstance(module, FSDPModule)]
-        for module in self._sharded:  # sums, which the step divides by its tokens: FSDP2 would take the mean of ranks
+        fully_shard(self._losses, mesh=mesh)
+        self._sharded = [module for module in self._losses.modules() if isinstance(module, FSDPModule)]
+        for module in self._sharded:  # sums, which the step divides by its tokens: FSDP2 would average over ranks
             module.set_gradient_divide_factor(1.0)
             module.set_force_sum_reduction_for_comms(True)
 
+    def losses(self, batch: Batch) -> Losses:
+        found: Losses = self._losses(batch)
+        return found
+
+    def broadcast_weights(self) -> None:
+        pass  # each rank has read its rows
+
     @contextmanager
-    def whole_weights(self) -> Iterator[None]:
-        """Gives each rank all weights within the context, so that they can be used without the others."""
+    def gather_weights(self) -> Iterator[None]:
         self.end()
         try:
             yield
         finally:
             for module in self._sharded:
                 module.reshard()
-                module.set_reshard_after_forward(id(module) != id(self.losses), recurse=False)
+                module.set_reshard_after_forward(id(module) != id(self._losses), recurse=False)
 
     def end(self) -> None:
-        """Gives each rank all weights from here on."""
         for module in self._sharded:
             module.set_reshard_after_forward(False, recurse=False)
             module.unshard()
 
     @contextmanager
-    def noticing(self) -> Iterator[None]:
-        """Says what an error means in the middle of what the ranks do together, where the others wait for this one.
-
-        Raises LostRankError for a connection that is lost, PellucidError for memory that does not suffice.
-        """
+    def explain_errors(self) -> Iterator[None]:
         try:
             yield
         except (RuntimeError, MemoryError) as error:
             if is_out_of_memory(error):
                 raise PellucidError(
-                    f"out of memory on rank {self._ranks.rank}; with `train.shard` batches are not taken in smaller "
-                    "parts, since the other ranks are in the middle of the step, too",
+                    f"out of memory on rank {self._ranks.rank}; with `train.fsdp` batches are not split, since the "
+                    "other ranks are in the middle of the step",
                     "start over with `fresh=True` and a lower `train.batch_tokens` with a higher `train.accumulate`, "
-                    "with `train.recompute = true`, or on more ranks",
+                    "with `train.gradient_checkpointing = true`, or on more ranks",
                 ) from error
             if _is_of_network(error):
-                raise self._ranks.lost(error) from error
+                raise self._ranks.make_lost_rank_error(error) from error
             raise
 
 
-def check_shared_out(optimizer: object) -> None:
-    """Raises ConfigError for an optimizer that may need more of a weight than the rows that a rank holds."""
+def check_shardable(optimizer: object) -> None:
+    """Raises ConfigError for an optimizer that may need more of a weight than a rank's rows."""
     if not isinstance(optimizer, PaperAdam):
         raise ConfigError(
-            f"`optimizer` ({name_of(optimizer)}) cannot be used with `train.shard`: each rank holds some rows of each "
-            "weight alone, and only of Adam and Muon from the settings it is known that they can do with those",
-            "leave `train.shard` out, or `optimizer`",
+            f"`optimizer` ({get_callable_name(optimizer)}) cannot be used with `train.fsdp`: each rank holds only "
+            "some rows of each weight, and only the built-in Adam and Muon support that",
+            "leave `train.fsdp` out, or `optimizer`",
         )
 
 
 def _layers_of_their_own(model: nn.Module) -> list[nn.Module]:
-    """Returns the layers of all stacks, but for those that share parameters: they stay with what is no layer."""
+    """Returns the layers of all stacks, except for layers that share parameters, which are sharded with the rest."""
     layers = [layer for stack in model.modules() if isinstance(stack, Encoder | Decoder) for layer in stack.layers]
     places: dict[int, int] = {}
     for _, parameter in model.named_parameters(remove_duplicate=False):

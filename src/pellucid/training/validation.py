@@ -1,4 +1,4 @@
-"""Holds what a validation found, and says which weights are the best."""
+"""The results of a validation, and the selection of the best weights."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -8,14 +8,14 @@ from pellucid.config import TrainConfig
 from pellucid.training.state import RunState
 
 POINT = 1.0
-"""One BLEU, one chrF, or one percent of accuracy: results of one corpus that are nearer to each other are equal. So a
-BLEU below it is none: a few runs of four words that happen to agree."""
+"""One BLEU, one chrF, or one percent of accuracy: results on one corpus that differ by less are equal. So a BLEU below
+it counts as 0: it comes from a few 4-grams that agree by chance."""
 
 
 @dataclass(frozen=True)
 class Validation:
-    """Holds what a validation found: mean loss per token (nats; of a classifier per text), BLEU and chrF where
-    sentences were translated, and the part of the texts (0 to 1) that a classifier got right."""
+    """The results of a validation: mean loss per token (nats; for a classifier per text), BLEU and chrF if sentences
+    were translated, and the accuracy (0 to 1) of a classifier."""
 
     loss: float
     bleu: float | None = None
@@ -23,17 +23,17 @@ class Validation:
     accuracy: float | None = None
     chrf: float | None = None
     bits_per_byte: float | None = None
-    """The loss in bits for a byte of the target's UTF-8, line ends included: compares models of any vocabulary."""
+    """The loss in bits per byte of the target's UTF-8, line ends included: comparable between any vocabularies."""
     tokenizer: str = "13a"
-    """The tokenizer by which BLEU cut the text."""
+    """BLEU's tokenizer."""
     pairs: Mapping[str, "Validation"] = field(default_factory=dict)
-    """The same of each pair of languages, as "de-en", where there are several."""
+    """The results per language pair, as "de-en", if there are several."""
 
     def score(self, by: str = "score") -> list[float]:
-        """Returns what is to be highest: BLEU or accuracy, and of equal ones the negative loss.
+        """Returns the score to maximize: BLEU or accuracy, then the negative loss as a tie-breaker.
 
-        chrF, or the loss, stands in BLEU's place where `by` says so. BLEU below a POINT counts as 0, so that the loss
-        decides until BLEU says something.
+        If `by` is "chrf" or "loss", that replaces BLEU. BLEU below a POINT counts as 0, so that the loss decides until
+        BLEU is meaningful.
         """
         # Weights that give NaN are worse than all others.
         loss = self.loss if math.isfinite(self.loss) else math.inf
@@ -45,7 +45,7 @@ class Validation:
         return [bleu or self.accuracy or 0.0, -loss]
 
     def __str__(self) -> str:
-        bits = "" if self.bits_per_byte is None else f", {self.bits_per_byte:.3f} bits a byte"
+        bits = "" if self.bits_per_byte is None else f", {self.bits_per_byte:.3f} bits per byte"
         cut = "" if self.tokenizer == "13a" else f", tok:{self.tokenizer}"
         bleu = "" if self.bleu is None else f", BLEU {self.bleu:.2f} (greedy{cut})"
         chrf = "" if self.chrf is None else f", chrF {self.chrf:.2f}"
@@ -54,7 +54,7 @@ class Validation:
 
     @property
     def of_pairs(self) -> str:
-        """Says what was found for each pair of languages, a line each."""
+        """Returns the results as text, one line per language pair."""
         width = max(map(len, self.pairs), default=0)
         lines = (
             f"  {name:<{width}}  loss {of.loss:.3f}" + ("" if of.bleu is None else f", BLEU {of.bleu:.2f}")
@@ -64,7 +64,7 @@ class Validation:
 
     @property
     def numbers(self) -> dict[str, float | None]:
-        """Returns its numbers as the metrics have them."""
+        """Returns the numbers for metrics.jsonl."""
         others = {"accuracy": self.accuracy, "chrf": self.chrf, "bits_per_byte": self.bits_per_byte}
         known = {name: value for name, value in others.items() if value is not None}
         of_pairs: dict[str, float | None] = {}
@@ -73,9 +73,9 @@ class Validation:
         return {"loss": self.loss, "bleu": self.bleu, **known, **of_pairs}
 
 
-def record(found: Validation, state: RunState, config: TrainConfig) -> bool:
-    """Notes in `state` what was found at its step; returns whether it is the best so far."""
-    by = config.best_by
+def update_best(found: Validation, state: RunState, config: TrainConfig) -> bool:
+    """Records the validation of a step in `state`; returns True if it is the best so far."""
+    by = config.best_metric
     best = None
     if state.best_loss is not None:
         best = Validation(state.best_loss, state.best_bleu, accuracy=state.best_accuracy, chrf=state.best_chrf)
@@ -88,26 +88,26 @@ def record(found: Validation, state: RunState, config: TrainConfig) -> bool:
     state.bad_losses = 0 if lower else state.bad_losses + 1
     state.lowest_loss = found.loss if lower else state.lowest_loss
     if config.average > 1:
-        # Of equal ones the earlier stands first.
+        # On a tie the earlier step is first.
         ranked = sorted([*state.ranking, [*found.score(by), -state.step]], reverse=True)
         state.ranking = ranked[: config.average]
     return better
 
 
 def set_result(found: Validation, state: RunState) -> None:
-    """Notes what was found as what the run's model comes to."""
+    """Records the scores of the run's model."""
     state.best_loss, state.best_bleu = found.loss, found.bleu
     state.best_accuracy, state.best_chrf = found.accuracy, found.chrf
 
 
-def winner(found: Sequence[Validation], by: str = "score") -> int:
-    """Returns the place of the weights to publish.
+def select_best(found: Sequence[Validation], by: str = "score") -> int:
+    """Returns the index of the weights to publish.
 
-    Of those less than a point below the highest BLEU (or accuracy) they are the ones with the lowest loss, the first of
-    equal ones. With `by` "chrf" chrF stands in BLEU's place, with "loss" the loss alone decides.
+    Among the weights less than a point below the highest BLEU (or accuracy) it selects the lowest loss, on a tie the
+    first. If `by` is "chrf", chrF replaces BLEU; if "loss", the loss alone decides.
 
-    Between weights of one run a point is more than the choice of the validation sentences makes; the loss, a mean over
-    all their tokens, tells smaller differences.
+    Between weights of one run a point is more than the effect of the choice of validation sentences; the loss, a mean
+    over all their tokens, distinguishes smaller differences.
     """
     points = [_points(each, by) for each in found]
     losses = [each.loss if math.isfinite(each.loss) else math.inf for each in found]
@@ -116,7 +116,7 @@ def winner(found: Sequence[Validation], by: str = "score") -> int:
 
 
 def _points(found: Validation, by: str) -> float:
-    """Returns what a candidate has of a hundred; nothing where the loss alone decides."""
+    """Returns a candidate's score from 0 to 100; 0 if the loss alone decides."""
     if by == "loss":
         return 0.0
     if by == "chrf" and found.chrf is not None:

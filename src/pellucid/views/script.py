@@ -1,7 +1,7 @@
-"""Links the viewer's modules into one script: those that a page needs, and no others.
+"""Links the viewer's modules into one script, with only the modules that a page needs.
 
-`make viewer` leaves a minified ES module for each source. A script is an expression a module, in the order in which
-they need each other; what a module exports stands in a constant that the others take names from.
+`make viewer` writes a minified ES module for each source. A script is one expression per module, in dependency order;
+the exports of a module are in a constant from which the other modules take names.
 """
 
 import posixpath
@@ -11,12 +11,14 @@ from functools import cache
 from importlib.resources import files
 
 SHIPPED = files("pellucid.views") / "viewer"
-MAIN, CLIENT, WORKER = "main.js", "live/client.js", "worker/worker.js"
+MAIN, WORKER = "main.js", "worker/worker.js"
+CLIENT, SERVED = "live/client.js", "live/server.js"
+"""The modules that carry the requests of a page to its model: to a worker in the page, or to a server."""
 DICTIONARY = "shell/ko/viewing.js"
-"""The Korean texts of all views of attention, of which a page has those of its own."""
+"""The Korean texts of all attention views; a page contains only the texts of its views."""
 STYLE = "viewer.css"
 WRITING = {"translate", "overview", "what_if", "card"}
-"""The views that show text as it is written, and share a style for it."""
+"""The views that show text as it is generated, and share a style for it."""
 _IMPORT = re.compile(r'import(?:\{(?P<names>[^{}]*)\}from|\*as (?P<all>[\w$]+) from)?"(?P<path>[^"]+)";?')
 _ENTRY = re.compile(
     r"(?P<name>[A-Za-z_]\w*|\"(?:[^\"\\]|\\.)*\"|'(?:[^'\\]|\\.)*'):(?:\"(?:[^\"\\]|\\.)*\"|'(?:[^'\\]|\\.)*'|`(?:[^`\\]|\\.)*`),?"
@@ -25,40 +27,44 @@ _EXPORT = re.compile(r"export\{(?P<names>[^{}]*)\};?\s*$")
 
 
 @cache
-def page_script(views: tuple[str, ...], live: bool = False) -> str:
-    """Returns the script of a page with these views: it starts by itself. `live`: the page has a model to ask."""
-    client = [CLIENT] if live else []
+def page_script(views: tuple[str, ...], client: str = "") -> str:
+    """Returns the script of a page with these views, which starts by itself.
+
+    `client` is the module that carries requests to a model; empty: the page has none.
+    """
+    clients = [client] if client else []
     listed = ",".join(f"{{{view_module(view)}}}.{view}" for view in views)
-    asked = f"{{{CLIENT}}}.Live" if live else "null"
+    asked = f"{{{client}}}.Live" if client else "null"
     starting = f"document.currentScript.started={{{MAIN}}}.start([{listed}],{asked});"
-    return linked([MAIN, *client, *map(view_module, views)], starting)
+    return link_modules([MAIN, *clients, *map(view_module, views)], starting)
 
 
 @cache
 def worker_script() -> str:
-    """Returns the script of the worker that holds a page's model."""
-    return linked([WORKER])
+    """Returns the script of the worker that runs a page's model."""
+    return link_modules([WORKER])
 
 
 @cache
-def page_style(views: tuple[str, ...]) -> str:
-    """Returns the style of a page with these views: that of all pages, and those that views have of their own."""
-    own = (f"views/{view}.css" for view in views)
-    there = (path for path in own if (SHIPPED / "styles" / path).is_file())
+def page_style(views: tuple[str, ...], client: str = "") -> str:
+    """Returns the style of a page with these views: the common style, and the styles of single views and clients."""
+    own = (*(f"views/{view}.css" for view in views), client.replace(".js", ".css"))
+    there = (path for path in own if path and (SHIPPED / "styles" / path).is_file())
     shared = ["writing/writing.css"] if WRITING & set(views) else []
-    return "\n".join(shipped(f"styles/{path}") for path in (STYLE, *shared, *there))
+    return "\n".join(read_viewer_file(f"styles/{path}") for path in (STYLE, *shared, *there))
 
 
 def view_module(view: str) -> str:
-    """Names the module of a view, which exports a constant of the same name."""
+    """Returns the path of a view's module, which exports a constant of the same name."""
     return f"views/{view}.js"
 
 
-def linked(roots: Sequence[str], last: str = "") -> str:
-    """Puts modules, and all that they import, into one script that leaves no name behind.
+def link_modules(roots: Sequence[str], last: str = "") -> str:
+    """Links modules and all of their imports into one script that defines no global names.
 
-    `last` is run at its end, and `{views/heads.js}` in it stands for what that module exports. Modules are named by
-    their path in `viewer/`. Raises ValueError for a module that needs itself, or that says what no module here does.
+    `last` is run at the end, and `{views/heads.js}` in it refers to the exports of that module. Modules are named by
+    their path in `viewer/`. Raises ValueError for a circular import, or for an import or export form that is
+    unsupported.
     """
     order: list[str] = []
     for root in roots:
@@ -66,39 +72,41 @@ def linked(roots: Sequence[str], last: str = "") -> str:
     places = {path: f"$${place}" for place, path in enumerate(order)}
     bodies = {path: _body(path, places) for path in order}
     if DICTIONARY in bodies:
-        bodies[DICTIONARY] = _needed(bodies[DICTIONARY], [text for path, text in bodies.items() if path != DICTIONARY])
+        bodies[DICTIONARY] = _filter_entries(
+            bodies[DICTIONARY], [text for path, text in bodies.items() if path != DICTIONARY]
+        )
     lines = [f"const {places[path]}=(()=>{{{bodies[path]}}})();" for path in order]
     ending = re.sub(r"\{([\w/]+\.js)\}", lambda found: places[found[1]], last)
     return "(()=>{" + "\n".join(['"use strict";', *lines, ending]) + "})();"
 
 
-def _needed(dictionary: str, others: Sequence[str]) -> str:
-    """Keeps those entries of a dictionary whose name, the English text, stands somewhere in the other modules.
+def _filter_entries(dictionary: str, others: Sequence[str]) -> str:
+    """Keeps the entries of a dictionary whose key, the English text, occurs in the other modules.
 
-    A text that is put together while the page runs is not found there: `t` is given whole texts with places to fill.
+    A text that is assembled while the page runs would not be found: `t` is called with whole texts with placeholders.
     """
     code = "\n".join(others)
 
-    def kept(found: re.Match[str]) -> str:
+    def replace(found: re.Match[str]) -> str:
         name = found["name"]
         return found[0] if (name[1:-1] if name[0] in "\"'`" else name) in code else ""
 
-    return _ENTRY.sub(kept, dictionary)
+    return _ENTRY.sub(replace, dictionary)
 
 
 def _visit(path: str, within: tuple[str, ...], order: list[str]) -> None:
-    """Lists a module behind all that it imports."""
+    """Appends a module to `order` after all of its imports."""
     if path in order:
         return
     if path in within:
         raise ValueError(f"the modules import each other in a circle: {' -> '.join((*within, path))}")
     for found in _imports(path):
-        _visit(_resolved(path, found["path"]), (*within, path), order)
+        _visit(_resolve(path, found["path"]), (*within, path), order)
     order.append(path)
 
 
 def _imports(path: str) -> list[re.Match[str]]:
-    """Returns the import statements of a module, all of which stand at its beginning."""
+    """Returns the import statements of a module, all of which are at its beginning."""
     text, found, at = _module(path), [], 0
     while match := _IMPORT.match(text, at):
         found.append(match)
@@ -107,10 +115,10 @@ def _imports(path: str) -> list[re.Match[str]]:
 
 
 def _body(path: str, places: dict[str, str]) -> str:
-    """Returns what a module does, as the body of a function that returns its exports."""
+    """Returns the code of a module as the body of a function that returns its exports."""
     text, imports, lines = _module(path), _imports(path), []
     for found in imports:
-        module = places[_resolved(path, found["path"])]
+        module = places[_resolve(path, found["path"])]
         if found["names"]:
             lines.append(f"const{{{found['names'].replace(' as ', ':')}}}={module};")
         elif found["all"]:
@@ -118,7 +126,7 @@ def _body(path: str, places: dict[str, str]) -> str:
     text = text[imports[-1].end() :] if imports else text
     exports = _EXPORT.search(text)
     if exports:
-        # `a as b` is what is `b` outside
+        # `a as b` exports `a` under the name `b`
         pairs = (name.split(" as ") for name in exports["names"].split(",") if name)
         text = text[: exports.start()] + f"return{{{','.join(f'{pair[-1]}:{pair[0]}' for pair in pairs)}}}"
     if strange := re.match(r"(?:import|export)\b.{0,40}", text) or re.search(
@@ -128,15 +136,15 @@ def _body(path: str, places: dict[str, str]) -> str:
     return "".join(lines) + text
 
 
-def _resolved(path: str, wanted: str) -> str:
+def _resolve(path: str, wanted: str) -> str:
     return posixpath.normpath(posixpath.join(posixpath.dirname(path), wanted))
 
 
 def _module(path: str) -> str:
-    return shipped(f"modules/{path}")
+    return read_viewer_file(f"modules/{path}")
 
 
 @cache
-def shipped(name: str) -> str:
-    """Reads a file of the viewer as the package has it."""
+def read_viewer_file(name: str) -> str:
+    """Returns a file of the viewer from the package."""
     return (SHIPPED / name).read_text(encoding="utf-8").rstrip("\n")

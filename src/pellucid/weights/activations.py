@@ -1,4 +1,4 @@
-"""The activations of the feed-forward sublayer, and what other programs call them."""
+"""The activations of the feed-forward sublayer and their names in other libraries."""
 
 ACTIVATIONS: dict[str, tuple[tuple[str, ...], str]] = {
     "relu": (("relu",), "RELU"),
@@ -6,6 +6,6 @@ ACTIVATIONS: dict[str, tuple[tuple[str, ...], str]] = {
     "gelu_tanh": (("gelu_pytorch_tanh", "gelu_new", "gelu_fast"), "GELUTanh"),
     "silu": (("silu", "swish"), "SWISH"),
 }
-"""Our name to those of transformers, of which the first is written, and to that of CTranslate2."""
+"""Pellucid's name to the names in transformers, of which the first is written, and to the name in CTranslate2."""
 
 FROM_HUGGING_FACE = {theirs: ours for ours, (names, _) in ACTIVATIONS.items() for theirs in names}

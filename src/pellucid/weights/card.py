@@ -1,4 +1,4 @@
-"""Model cards: a README.md with the head in YAML that model hubs read."""
+"""Model cards: a README.md with the YAML front matter that model hubs read."""
 
 import json
 import re
@@ -8,20 +8,20 @@ from typing import Any
 from pellucid.config import ModelConfig, Task
 
 CARD = "README.md"
-"""The file of a folder that holds its card."""
+"""The file name of a folder's model card."""
 PLAIN = re.compile(r"[A-Za-z][A-Za-z0-9_./ +-]*[A-Za-z0-9]")
 NOT_TEXT = ("yes", "no", "on", "off", "true", "false", "null")
-"""The words that YAML takes for something else: Norwegian's code would be a no."""
+"""Words that YAML does not read as text: Norwegian's code `no` would be false."""
 
 
 def card(head: Mapping[str, Any], body: str, more: Sequence[str] = ()) -> str:
-    """Returns a card: `head` as YAML, without what is empty, with `more` lines of it; and the body in Markdown."""
+    """Returns a card: `head` as YAML without empty entries, then the YAML lines `more`, then the Markdown body."""
     filled = {key: value for key, value in head.items() if value not in ("", (), [], None)}
     return "\n".join(["---", *_yaml(filled), *more, "---", "", body.strip()]) + "\n"
 
 
 def usage(task: Task) -> str:
-    """Returns how a model of a task is used, for its card: on the command line, from Python, and elsewhere."""
+    """Returns the usage section of a model card: command line, Python, other libraries."""
     return f"""## Use
 
     {task.command}
@@ -36,7 +36,7 @@ For other programs: `pellucid convert FOLDER NEW --to hf` (transformers), `ct2` 
 
 
 def plain_card(task: Task, model: ModelConfig, languages: Collection[str] = ()) -> str:
-    """Returns the card of a model of which nothing is known but what it is; it names no path, host or time."""
+    """Returns the card of a model with only its task and its sizes; it names no path, host or time."""
     head = {"library_name": "pellucid", "pipeline_tag": task.pipeline_tag, "language": sorted(languages)}
     rows = {
         "encoder / decoder layers": f"{model.num_encoder_layers} / {model.num_decoder_layers}",
@@ -48,14 +48,14 @@ def plain_card(task: Task, model: ModelConfig, languages: Collection[str] = ()) 
     return card(head, f"# {task.title}\n\n| | |\n| --- | --- |\n{table}\n{about}")
 
 
-def parted(text: str) -> tuple[list[str], str]:
-    """Returns the lines of a card's head, and its body; no lines where it has none."""
+def split_front_matter(text: str) -> tuple[list[str], str]:
+    """Returns the lines of a card's front matter and its body; no lines if it has no front matter."""
     match = re.match(r"---\n(.*?)\n---\n(.*)", text, re.DOTALL)
     return (match[1].splitlines(), match[2]) if match else ([], text)
 
 
-def kept(lines: list[str], keys: tuple[str, ...]) -> list[str]:
-    """Returns the entries of a head whose keys are among `keys`, with the lines that belong to them."""
+def select_entries(lines: list[str], keys: tuple[str, ...]) -> list[str]:
+    """Returns the front matter entries whose keys are in `keys`, with their continuation lines."""
     found, keeps = [], False
     for line in lines:
         if key := re.match(r"([\w-]+):", line):
@@ -66,7 +66,7 @@ def kept(lines: list[str], keys: tuple[str, ...]) -> list[str]:
 
 
 def _yaml(value: Any) -> list[str]:
-    """Returns the lines of a table or a list."""
+    """Returns the YAML lines of a table or a list."""
     lines = []
     for key, entry in value.items() if isinstance(value, Mapping) else enumerate(value):
         lead = f"{key}:" if isinstance(value, Mapping) else "-"

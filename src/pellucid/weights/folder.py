@@ -1,7 +1,7 @@
 """The model folder: pellucid.json, model.safetensors, the tokenizer's files, config.json, README.md.
 
-Nothing in it is executed. `pellucid.json` describes the model; `config.json` tells other programs what it is. Folders
-of the first version have our description in `config.json` and no `pellucid.json`.
+Nothing in it is executed. `pellucid.json` describes the model; `config.json` identifies it for other libraries. Folders
+of the first version have Pellucid's description in `config.json` and no `pellucid.json`.
 """
 
 from collections.abc import Mapping, Sequence
@@ -13,16 +13,16 @@ from typing import TYPE_CHECKING, Any
 
 from pellucid.config import FIRST_FORMAT, FORMAT, DecodeConfig, ModelConfig
 from pellucid.config.tables import from_table, to_table
-from pellucid.config.tasks import TASKS, task_of
-from pellucid.errors import PYTHON, CheckpointError, ConfigError, did_you_mean, quoted, shown
+from pellucid.config.tasks import TASKS, get_task
+from pellucid.errors import PYTHON, CheckpointError, ConfigError, did_you_mean, format_quoted, format_value
 from pellucid.files.reading import read_settings
-from pellucid.files.writing import move_into_place, temporary_folder, write_json, write_text
-from pellucid.text.tokenizers import GivenTokenizers, Tokenizers
-from pellucid.text.training_text import TrainingText
+from pellucid.files.writing import replace_atomically, temporary_folder, write_json, write_text
+from pellucid.text.tokenizers import GivenTokenizers, TokenizerPair
+from pellucid.text.training_text import TrainingTextStats
 from pellucid.weights.card import CARD
 from pellucid.weights.export.tokenizer_files import write_tokenizer_files
 
-if TYPE_CHECKING:  # what only describes a model is read without PyTorch, which takes more than a second to import
+if TYPE_CHECKING:  # reading a description does not need PyTorch, whose import takes more than a second
     import torch
 
     from pellucid.model.families import Model
@@ -31,10 +31,10 @@ if TYPE_CHECKING:  # what only describes a model is read without PyTorch, which 
 DESCRIPTION = "pellucid.json"
 CONFIG = "config.json"
 CALIBRATION = "calibration.json"
-"""The name of a calibration, beside the weights that it is about."""
+"""The file name of a calibration, in the folder of its weights."""
 WEIGHTS = "model.safetensors"
 CONVERSION = "conversion.json"
-"""The report of a conversion, in the folder that it wrote."""
+"""The report of a conversion, in the folder that the conversion wrote."""
 OWN_TYPE = "pellucid"
 """Pellucid's `model_type` in a config.json."""
 SECTIONS = ("model", "tokenizer", "decode")
@@ -42,50 +42,52 @@ SECTIONS = ("model", "tokenizer", "decode")
 
 @dataclass(frozen=True)
 class SavedModel:
-    """The contents of a model folder, ours or somebody else's."""
+    """The contents of a model folder, Pellucid's or Hugging Face's."""
 
     model: "Model"
-    tokenizers: Tokenizers | None
-    """None where a foreign folder has none."""
+    tokenizers: TokenizerPair | None
+    """None if a Hugging Face folder has no tokenizer."""
     decode: DecodeConfig
     task: str = "translate"
     """The name of a record in `TASKS`."""
     labels: tuple[str, ...] = ()
     """The names of the classes."""
     languages: dict[str, int] = field(default_factory=dict)
-    """The codes of languages in the vocabulary of a multilingual model, with their ids."""
+    """The language codes in the vocabulary of a multilingual model, with their ids."""
     unused: tuple[str, ...] = ()
-    """Poolers and heads in a foreign folder that stand beside the model."""
-    text: TrainingText | None = None
-    """A description of a translator's training lines; None: not known."""
+    """Poolers and heads in a Hugging Face folder that the model does not use."""
+    text: TrainingTextStats | None = None
+    """Statistics of a translator's training lines; None if unknown."""
+    head: str = ""
+    """The reason why the head of a Hugging Face encoder is not read; empty if there is no head or it is read."""
 
 
 @dataclass(frozen=True)
 class Description:
-    """The contents of a model folder of ours but for its weights; fields as those of SavedModel."""
+    """The contents of a Pellucid model folder without its weights; fields as in SavedModel."""
 
     config: ModelConfig
-    tokenizers: Tokenizers
+    tokenizers: TokenizerPair
     decode: DecodeConfig
     task: str
     labels: tuple[str, ...]
     languages: dict[str, int]
-    text: TrainingText | None
+    text: TrainingTextStats | None
 
 
 def save_model(
     folder: Path,
     model: "Model",
-    tokenizers: Tokenizers,
+    tokenizers: TokenizerPair,
     decode: DecodeConfig,
     card: str,
     labels: Sequence[str] = (),
     languages: Mapping[str, int] | None = None,
-    text: TrainingText | None = None,
+    text: TrainingTextStats | None = None,
     *,
     task: str = "",
 ) -> Path:
-    """Writes a whole model folder, in place of a model that is there already, and returns it."""
+    """Writes a complete model folder, replacing an existing model, and returns the folder."""
     folder.mkdir(parents=True, exist_ok=True)
     save_weights(folder, model)
     save_description(folder, model.config, tokenizers, decode, card, labels, languages, text, model.parts, task=task)
@@ -95,25 +97,25 @@ def save_model(
 def save_description(
     folder: Path,
     model: ModelConfig,
-    tokenizers: Tokenizers,
+    tokenizers: TokenizerPair,
     decode: DecodeConfig,
     card: str,
     labels: Sequence[str] = (),
     languages: Mapping[str, int] | None = None,
-    text: TrainingText | None = None,
+    text: TrainingTextStats | None = None,
     parts: "Parts | None" = None,
     *,
     task: str = "",
 ) -> None:
-    """Writes all of a model folder but the weights: descriptions, the tokenizer's files, the model card README.md.
+    """Writes all of a model folder except the weights: descriptions, tokenizer files and the model card README.md.
 
-    Of `parts` and tokenizers of somebody's own it holds the names: loading asks for them. `task` is the name of what
-    the model is for; empty: what its shape says.
+    For custom `parts` and tokenizers it records only the names; loading requires the objects. `task` is the model's
+    task; if empty, it follows from the model's shape.
     """
     folder.mkdir(parents=True, exist_ok=True)
     description = {
         "format": FORMAT,
-        "task": task or task_of(model).name,
+        "task": task or get_task(model).name,
         "model": to_table(model),
         "tokenizer": _save_tokenizers(folder, tokenizers),
         "decode": to_table(decode),
@@ -127,15 +129,15 @@ def save_description(
     if parts is not None and parts.names:
         description["parts"] = parts.names
     write_text(folder / CARD, card)
-    write_json(folder / CONFIG, _for_others(model))
-    with suppress(ConfigError):  # what the common format cannot express, our own files hold
-        write_tokenizer_files(tokenizers, folder, model, decode)
+    write_json(folder / CONFIG, _make_public_config(model))
+    with suppress(ConfigError):  # Pellucid's files hold what the common format cannot express
+        write_tokenizer_files(tokenizers, folder, model, decode, anew=False)
     # Last: before it, the folder does not count as a model.
     write_json(folder / DESCRIPTION, description)
 
 
 def save_weights(folder: Path, model: "Model") -> None:
-    """Writes model.safetensors; replaces an earlier one in one piece."""
+    """Writes model.safetensors atomically and replaces an earlier file."""
     from pellucid.weights.tensors import parameters, save_tensors
 
     save_tensors(folder / WEIGHTS, parameters(model))
@@ -148,23 +150,23 @@ def load_folder(
     parts: "Parts | None" = None,
     tokenizer: GivenTokenizers | None = None,
 ) -> SavedModel:
-    """Returns the model of a folder in our own format, ready to use; `open_folder` opens those of any.
+    """Returns the model of a folder in Pellucid's format, ready to use; `open_folder` opens all formats.
 
-    Anybody may have written it: what the description asks for is compared with the header of the weights before memory
-    is taken for either. Code is never read from it: `parts` and a `tokenizer` of one's own, which it names, are given.
+    The folder is untrusted: the description is compared with the header of the weights before memory is allocated for
+    either. Code is never read from it: custom `parts` and a custom `tokenizer` that it names are passed by the caller.
 
-    Raises CheckpointError where it is not a model folder, is damaged, cannot be expressed here, or names parts or a
-    tokenizer that are not given; and where some are given that it does not name.
+    Raises CheckpointError if it is not a model folder, is damaged, cannot be expressed here, or names parts or a
+    tokenizer that are not passed, and if some are passed that it does not name.
     """
-    from pellucid.weights.building import build_unfilled, outline
+    from pellucid.weights.empty_models import build_on_meta, build_uninitialised
     from pellucid.weights.tensors import check_stored, load_tensors, read_header, set_parameters
 
     described = read_description(folder, parts, tokenizer)
     origin = f"`{folder / WEIGHTS}`"
-    if parts is None:  # parts that are given are trusted, and may not be able to stand without numbers
-        check_stored(outline(described.config), read_header(folder / WEIGHTS), origin)
+    if parts is None:  # parts from the caller are trusted, and may not work on the meta device
+        check_stored(build_on_meta(described.config), read_header(folder / WEIGHTS), origin)
     tensors = load_tensors(folder / WEIGHTS)
-    model = build_unfilled(described.config, parts)
+    model = build_uninitialised(described.config, parts)
     set_parameters(model, tensors, origin)
     model = model.to(device, dtype).eval()
     return SavedModel(
@@ -176,22 +178,22 @@ def load_folder(
 def read_description(
     folder: Path, parts: "Parts | None" = None, tokenizer: GivenTokenizers | None = None
 ) -> Description:
-    """Returns all that a folder of our own format holds but the weights. Raises what `load_folder` raises."""
+    """Returns the contents of a Pellucid model folder without the weights. Raises the errors of `load_folder`."""
     table = read_config(folder)
     try:
         config = from_table(ModelConfig, table["model"], "[model]")
         decode = from_table(DecodeConfig, table["decode"], "[decode]")
-        text = from_table(TrainingText, table["text"], "`text`") if "text" in table else None
+        text = from_table(TrainingTextStats, table["text"], "`text`") if "text" in table else None
     except ConfigError as error:
-        raise CheckpointError(f"`{description_of(folder)}` is damaged: {error}", "copy the folder again") from error
+        raise CheckpointError(f"`{find_description(folder)}` is damaged: {error}", "copy the folder again") from error
     if parts is not None or "parts" in table:
         check_parts(folder, table, parts)
     _check_tokenizer(folder, table, tokenizer)
-    tokenizers = Tokenizers.load(folder, table["tokenizer"], tokenizer)
+    tokenizers = TokenizerPair.load(folder, table["tokenizer"], tokenizer)
     if not TASKS[table["task"]].fits(config):
         raise CheckpointError(
-            f"`{description_of(folder)}` is damaged: its task is {table['task']!r}, "
-            f"its model is for {task_of(config).name!r}",
+            f"`{find_description(folder)}` is damaged: its task is {table['task']!r}, "
+            f"its model is for {get_task(config).name!r}",
             "copy the folder again",
         )
     labels, languages = _labels(folder, table, config), _languages(folder, table)
@@ -199,14 +201,17 @@ def read_description(
 
 
 def check_parts(folder: Path, table: Mapping[str, Any], parts: "Parts | None") -> None:
-    """Raises CheckpointError, with the line of Python to write, unless `parts` are those that a description names."""
+    """Raises CheckpointError, with the line of Python to write, unless `parts` are the ones that a description
+    names.
+    """
     from pellucid.model.parts import Parts
 
     recorded = table.get("parts", {})
     known = {field.name for field in fields(Parts)}
     if not isinstance(recorded, dict) or not set(recorded) <= known or not all(map(_is_name, recorded.values())):
         raise CheckpointError(
-            f"`{description_of(folder)}` is damaged: its `parts` ({shown(recorded)}) are not names of modules by "
+            f"`{find_description(folder)}` is damaged: its `parts` ({format_value(recorded)}) are not names of "
+            "modules by "
             f"{', '.join(sorted(known))}",
             "copy the folder again",
         )
@@ -215,7 +220,7 @@ def check_parts(folder: Path, table: Mapping[str, Any], parts: "Parts | None") -
         return
     if not given and not recorded:
         return
-    has = f"has parts that are not Pellucid's ({_told(recorded)})" if recorded else "has no parts of your own"
+    has = f"has custom parts ({_format_arguments(recorded)})" if recorded else "has no custom parts"
     wrong = ", ".join(f"{name}={path}" for name, path in given.items())
     raise CheckpointError(
         f"the model in `{folder}` {has}, but {f'{wrong} is' if wrong else 'none are'} given",
@@ -224,81 +229,85 @@ def check_parts(folder: Path, table: Mapping[str, Any], parts: "Parts | None") -
 
 
 def _check_tokenizer(folder: Path, table: Mapping[str, Any], tokenizer: GivenTokenizers | None) -> None:
-    """Raises CheckpointError, with the line of Python to write, where a tokenizer of one's own is not given."""
-    own = own_tokenizers(table)
+    """Raises CheckpointError, with the line of Python to write, if a custom tokenizer is not passed."""
+    own = list_custom_tokenizers(table)
     if own and tokenizer is None:
         raise CheckpointError(
-            f"the model in `{folder}` reads text by a tokenizer of its own, `{'`, `'.join(map(shown, own))}`, which is "
+            f"the model in `{folder}` uses the custom tokenizer `{'`, `'.join(map(format_value, own))}`, which is "
             "not in its folder",
             line_to_write(folder, table),
         )
 
 
 def line_to_write(folder: Path, table: Mapping[str, Any]) -> str:
-    """Returns the line of Python by which a folder is opened with the parts and the tokenizer that it names."""
+    """Returns the line of Python that opens a folder with the custom parts and tokenizer that it names."""
     task = TASKS[table["task"]]
     home = "pellucid" if task.method else task.home
-    return in_python(f"{home}.{task.class_name}.load", [folder], table.get("parts", {}), own_tokenizers(table))
+    return format_python_call(
+        f"{home}.{task.class_name}.load", [folder], table.get("parts", {}), list_custom_tokenizers(table)
+    )
 
 
-def in_python(call: str, given: Sequence[Path], parts: Mapping[str, str], tokenizers: Sequence[str] = ()) -> str:
-    """Returns the line of Python of a call with paths, and with parts and tokenizers by their recorded names.
+def format_python_call(
+    call: str, given: Sequence[Path], parts: Mapping[str, str], tokenizers: Sequence[str] = ()
+) -> str:
+    """Returns the line of Python for a call with paths, and with parts and tokenizers by their recorded names.
 
-    What was defined in a script is called there as in the script; all else is imported. A tokenizer is made without
-    arguments, since nothing records them.
+    Objects defined in a script keep their names there; all others are imported. A tokenizer is constructed without
+    arguments, since none are recorded.
     """
-    made = [f"{_in_python(name)}()" if _is_name(name) and "<" not in name else "..." for name in tokenizers]
+    made = [f"{_format_part(name)}()" if _is_name(name) and "<" not in name else "..." for name in tokenizers]
     arguments = [f'"{path}"' for path in given]
-    arguments += [f"parts=pellucid.Parts({_told(parts)})"] if parts else []
+    arguments += [f"parts=pellucid.Parts({_format_arguments(parts)})"] if parts else []
     if made:
         arguments.append(f"tokenizer={made[0]}" if len(made) == 1 else f"tokenizer=({', '.join(made)})")
-    modules = {_module_of(name) for name in ("pellucid", call, *parts.values(), *tokenizers) if _is_name(name)}
+    modules = {_get_module(name) for name in ("pellucid", call, *parts.values(), *tokenizers) if _is_name(name)}
     return f"{PYTHON}import {', '.join(sorted(modules - {'__main__'}))}; {call}({', '.join(arguments)})"
 
 
-def own_tokenizers(table: Mapping[str, Any]) -> list[str]:
-    """Returns the names of the tokenizers of one's own that a description asks for: one, or source and target."""
+def list_custom_tokenizers(table: Mapping[str, Any]) -> list[str]:
+    """Returns the names of the custom tokenizers that a description requires: one, or source and target."""
     tokenizer = table.get("tokenizer")
     own = tokenizer.get("own") if isinstance(tokenizer, dict) else None
     records = own.values() if isinstance(own, dict) else ()
     return [str(record.get("class")) for record in records if isinstance(record, dict)]
 
 
-def _told(parts: Mapping[str, str]) -> str:
-    """Returns parts by their recorded names as the arguments of a call."""
-    return ", ".join(f"{name}={_in_python(path)}" for name, path in parts.items())
+def _format_arguments(parts: Mapping[str, str]) -> str:
+    """Returns the arguments of a call for parts with recorded names."""
+    return ", ".join(f"{name}={_format_part(path)}" for name, path in parts.items())
 
 
-def _in_python(path: str) -> str:
-    """Returns what a script calls a part that was recorded by its name."""
+def _format_part(path: str) -> str:
+    """Returns the expression by which a script refers to a part with a recorded name."""
     return "lambda config: ..." if path.endswith("<lambda>") else path.removeprefix("__main__.")
 
 
-def _module_of(path: str) -> str:
-    """Returns the module in a recorded name: what stands before the class, or before the function's own name."""
+def _get_module(path: str) -> str:
+    """Returns the module in a recorded name: the text before the class, or before the function's name."""
     names = path.split(".")
     before = list(takewhile(lambda name: not name[:1].isupper(), names))
     return ".".join(before if len(before) < len(names) else names[:-1] or names)
 
 
 def _is_name(name: object) -> bool:
-    """Tells whether a description's name of a part can stand in a line of Python; a lambda has none."""
+    """Returns True if a part's recorded name can be used in a line of Python; a lambda has no such name."""
     return isinstance(name, str) and all(part.isidentifier() for part in name.replace("<lambda>", "_").split("."))
 
 
-def description_of(folder: Path) -> Path:
-    """Returns the file that describes the model of a folder: `pellucid.json`, in folders of version 1 `config.json`."""
+def find_description(folder: Path) -> Path:
+    """Returns the file that describes a folder's model: `pellucid.json`, or `config.json` in folders of version 1."""
     described = folder / DESCRIPTION
     return described if described.exists() else folder / CONFIG
 
 
-def is_described(folder: Path) -> bool:
-    """Tells whether a folder has a description of ours; a config.json for others alone does not count."""
+def is_pellucid_folder(folder: Path) -> bool:
+    """Returns True if a folder has a Pellucid description; a config.json for other libraries alone does not count."""
     return (folder / DESCRIPTION).is_file() or "format" in _config(folder)
 
 
-def is_foreign(folder: Path) -> bool:
-    """Tells whether a folder is one of Hugging Face's transformers, by its config.json."""
+def is_hugging_face_folder(folder: Path) -> bool:
+    """Returns True if a folder was written by Hugging Face's transformers, by its config.json."""
     if (folder / DESCRIPTION).exists():
         return False
     table = _config(folder)
@@ -306,7 +315,7 @@ def is_foreign(folder: Path) -> bool:
 
 
 def _config(folder: Path) -> dict[str, Any]:
-    """Returns the table in config.json; an empty one where there is none, and `read_config` says what is wrong."""
+    """Returns the table in config.json, or an empty table if there is none: `read_config` then raises the error."""
     try:
         return read_settings(folder / CONFIG)
     except CheckpointError:
@@ -314,11 +323,11 @@ def _config(folder: Path) -> dict[str, Any]:
 
 
 def read_config(folder: Path) -> dict[str, Any]:
-    """Returns a folder's description, checked as far as its format and its sections.
+    """Returns a folder's description after a check of its format and sections.
 
-    Raises CheckpointError where there is none, or it is damaged, or of another version.
+    Raises CheckpointError if there is no description, or if it is damaged or of another version.
     """
-    path = description_of(folder)
+    path = find_description(folder)
     if not path.is_file():
         siblings = [p.parent.name for name in (DESCRIPTION, CONFIG) for p in folder.parent.glob(f"*/{name}")]
         reason = (
@@ -337,7 +346,7 @@ def read_config(folder: Path) -> dict[str, Any]:
     version = table.get("format")
     if version is None and table.get("model_type") == OWN_TYPE:
         raise CheckpointError(
-            f"`{folder}` lacks {DESCRIPTION}, which says what its weights mean", "copy the whole folder again"
+            f"`{folder}` lacks {DESCRIPTION}, which describes its weights", "copy the whole folder again"
         )
     if version is None:
         raise CheckpointError(
@@ -348,8 +357,8 @@ def read_config(folder: Path) -> dict[str, Any]:
     if version not in (FORMAT, FIRST_FORMAT) or not isinstance(task, str) or task not in TASKS:
         tasks = ", ".join(map(repr, TASKS))
         raise CheckpointError(
-            f"`{path}` has format {quoted(version)} and task {quoted(task)}; "
-            f"this version reads {FIRST_FORMAT!r} and {FORMAT!r}, and {tasks}",
+            f"`{path}` has format {format_quoted(version)} and task {format_quoted(task)}; "
+            f"this version supports {FIRST_FORMAT!r} and {FORMAT!r}, and {tasks}",
             "upgrade pellucid",
         )
     for section in SECTIONS:
@@ -359,16 +368,16 @@ def read_config(folder: Path) -> dict[str, Any]:
 
 
 def _where_models_are(folder: Path) -> str:
-    """Returns what to do about a name at which there is no model."""
+    """Returns the hint for a path at which there is no model."""
     if folder.is_dir():
         return "a run folder becomes one at its first validation"
     if folder.exists() or len(folder.parts) != 1 or folder.suffix:
         return "check the path; a model is a folder"
-    return "check the path; a model of Hugging Face's hub is named `org/model`, and needs the extra `hf`"
+    return "check the path; a model on the Hugging Face hub is named `org/model`, and requires the extra `hf`"
 
 
-def _for_others(model: ModelConfig) -> dict[str, Any]:
-    """Returns our config.json, which tells other programs whose model it is, and its sizes by their usual names."""
+def _make_public_config(model: ModelConfig) -> dict[str, Any]:
+    """Returns config.json, which gives other libraries the model's type, and its sizes by their usual names."""
     return {
         "model_type": OWN_TYPE,
         "library_name": OWN_TYPE,
@@ -386,11 +395,12 @@ def _for_others(model: ModelConfig) -> dict[str, Any]:
 
 
 def _labels(folder: Path, table: dict[str, Any], config: ModelConfig) -> tuple[str, ...]:
-    """Returns the names of the classes. Raises CheckpointError where there are not as many names as classes."""
+    """Returns the names of the classes. Raises CheckpointError if their number differs from the number of classes."""
     labels = table.get("labels", [])
     if not isinstance(labels, list) or len(labels) != config.num_classes:
         raise CheckpointError(
-            f"`{description_of(folder)}` is damaged: its `labels` ({shown(labels)}) must name {config.num_classes} "
+            f"`{find_description(folder)}` is damaged: its `labels` ({format_value(labels)}) must name "
+            f"{config.num_classes} "
             "classes",
             "copy the folder again",
         )
@@ -398,19 +408,19 @@ def _labels(folder: Path, table: dict[str, Any], config: ModelConfig) -> tuple[s
 
 
 def _languages(folder: Path, table: dict[str, Any]) -> dict[str, int]:
-    """Returns the codes of languages, with their ids. Raises CheckpointError where they are something else."""
+    """Returns the language codes with their ids. Raises CheckpointError if they are malformed."""
     languages = table.get("languages", {})
     if not isinstance(languages, dict) or not all(type(number) is int for number in languages.values()):
         raise CheckpointError(
-            f"`{description_of(folder)}` is damaged: its `languages` are not a table of ids", "copy the folder again"
+            f"`{find_description(folder)}` is damaged: its `languages` are not a table of ids", "copy the folder again"
         )
     return dict(languages)
 
 
-def _save_tokenizers(folder: Path, tokenizers: Tokenizers) -> dict[str, object]:
-    """Writes the tokenizers' files, each of them whole or not at all, and returns their table."""
-    with temporary_folder(folder / "tokenizers") as beside:
-        table = tokenizers.save(beside)
-        for path in beside.iterdir():
-            move_into_place(path, folder / path.name)
+def _save_tokenizers(folder: Path, tokenizers: TokenizerPair) -> dict[str, object]:
+    """Writes each of the tokenizers' files atomically, and returns their table."""
+    with temporary_folder(folder / "tokenizers") as temporary:
+        table = tokenizers.save(temporary)
+        for path in temporary.iterdir():
+            replace_atomically(path, folder / path.name)
     return table

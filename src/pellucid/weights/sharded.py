@@ -1,6 +1,6 @@
-"""Tensors of which each rank holds some rows, as DTensor of torch.distributed has them, and the whole ones.
+"""Gathers and splits sharded tensors (torch.distributed's DTensor: each rank holds some rows).
 
-Whatever is no DTensor is whole already: the functions here then return it as it is.
+A tensor that is not a DTensor is returned unchanged.
 """
 
 from collections.abc import Mapping
@@ -10,7 +10,7 @@ from torch import Tensor, nn
 
 
 def is_sharded(tensor: Tensor) -> bool:
-    """Returns whether this rank holds some rows of a tensor alone."""
+    """Returns True if this rank holds only some rows of a tensor."""
     if type(tensor) in (Tensor, nn.Parameter):
         return False
     from torch.distributed.tensor import DTensor
@@ -18,37 +18,39 @@ def is_sharded(tensor: Tensor) -> bool:
     return isinstance(tensor, DTensor)
 
 
-def whole(tensor: Tensor) -> Tensor:
-    """Returns the whole of a tensor. Where it is sharded, all ranks call this, and all have it then."""
+def gather_full_tensor(tensor: Tensor) -> Tensor:
+    """Returns the full tensor. If it is sharded, all ranks must call this function, and all receive the full tensor."""
     sharded: Any = tensor.detach()
     return sharded.full_tensor() if is_sharded(tensor) else tensor
 
 
-def whole_ones(tensors: Mapping[str, Tensor], wanted: bool = True) -> dict[str, Tensor]:
-    """Returns the whole of named tensors; what was sharded, on the CPU. All ranks call this, as `whole`.
+def gather_full_tensors(tensors: Mapping[str, Tensor], wanted: bool = True) -> dict[str, Tensor]:
+    """Returns the full tensors by name; tensors that were sharded are on the CPU. All ranks must call this function.
 
     Args:
-        wanted: False on ranks that only hand over their parts: each whole tensor is let go at once.
+        wanted: False on ranks that only contribute their rows: each full tensor is freed at once.
     """
-    pairs = ((name, whole(tensor).cpu() if is_sharded(tensor) else tensor) for name, tensor in tensors.items())
+    pairs = (
+        (name, gather_full_tensor(tensor).cpu() if is_sharded(tensor) else tensor) for name, tensor in tensors.items()
+    )
     return {name: tensor for name, tensor in pairs if wanted}
 
 
-def sharded_like(tensor: Tensor, other: Tensor) -> Tensor:
-    """Returns the rows of a whole tensor that this rank holds of `other`, where that is sharded and of its shape."""
+def shard_like(tensor: Tensor, other: Tensor) -> Tensor:
+    """Returns this rank's rows of a full tensor if `other` is sharded and has its shape."""
     if not is_sharded(other) or tensor.shape != other.shape:
         return tensor
     from torch.distributed.tensor import distribute_tensor
 
     sharded: Any = other
-    # Each rank has read the whole one, so that nothing has to be sent.
+    # Each rank has read the full tensor, so no communication is needed.
     return distribute_tensor(tensor.to(other.device), sharded.device_mesh, sharded.placements, src_data_rank=None)
 
 
-def own_rows(tensor: Tensor) -> tuple[Tensor, int]:
-    """Returns the rows of a tensor that this rank holds, and the number of the first of them."""
+def get_local_rows(tensor: Tensor) -> tuple[Tensor, int]:
+    """Returns the rows of a tensor that this rank holds, and the index of the first row."""
     if not is_sharded(tensor):
         return tensor, 0
     sharded: Any = tensor
-    most = -(-tensor.size(0) // sharded.device_mesh.size())  # as torch.chunk deals them out
+    most = -(-tensor.size(0) // sharded.device_mesh.size())  # as torch.chunk divides them
     return sharded.to_local(), sharded.device_mesh.get_local_rank() * most

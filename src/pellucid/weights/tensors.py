@@ -1,4 +1,4 @@
-"""Parameters to and from safetensors files. Equal weights give equal files, byte for byte."""
+"""Reads and writes parameters as safetensors files. Equal weights give equal files, byte for byte."""
 
 import math
 from collections.abc import Mapping
@@ -10,12 +10,13 @@ import torch
 from safetensors import SafetensorError, safe_open
 from torch import Tensor, nn
 
-from pellucid.errors import CheckpointError, shown
-from pellucid.files.writing import replacing
-from pellucid.weights.sharded import sharded_like
+from pellucid.errors import CheckpointError, format_value
+from pellucid.files.budget import check_inside
+from pellucid.files.writing import atomic_path
+from pellucid.weights.sharded import shard_like
 
 FLOATS = {"F16": torch.float16, "BF16": torch.bfloat16, "F32": torch.float32, "F64": torch.float64}
-"""The types of stored parameters by their names in a header. Others would be cast without a word."""
+"""The types of stored parameters by their names in a header. Other types would be cast silently."""
 _NAMES = {dtype: name for name, dtype in FLOATS.items()}
 _WHOLE = {
     torch.int64: "I64",
@@ -25,7 +26,7 @@ _WHOLE = {
     torch.uint8: "U8",
     torch.bool: "BOOL",
 }
-"""Numbers that only a part of somebody's own may hold beside its parameters: a counter, say."""
+"""Integer types that only a custom module may hold next to its parameters, such as a counter."""
 
 
 @dataclass(frozen=True)
@@ -36,31 +37,31 @@ class Stored:
     shape: tuple[int, ...]
 
     @classmethod
-    def of(cls, tensor: Tensor) -> "Stored":
-        """Describes a tensor as a header would."""
+    def from_tensor(cls, tensor: Tensor) -> "Stored":
+        """Describes a tensor as a header does."""
         return cls(_NAMES.get(tensor.dtype, str(tensor.dtype).removeprefix("torch.")), tuple(tensor.shape))
 
 
 def save_tensors(path: Path, tensors: dict[str, Tensor]) -> None:
-    """Writes named tensors; replaces the file in one piece."""
+    """Writes named tensors to a file atomically."""
     contiguous = {name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}
-    with replacing(path) as temporary:
+    with atomic_path(path) as temporary:
         temporary.write_bytes(safetensors.torch.save(contiguous))
 
 
 def load_tensors(path: Path) -> dict[str, Tensor]:
-    """Reads the tensors of a file, onto the CPU. Raises CheckpointError where it is missing or damaged."""
+    """Reads the tensors of a file, onto the CPU. Raises CheckpointError if it is missing or damaged."""
     _check_there(path)
     try:
         return safetensors.torch.load_file(path)
     except (SafetensorError, OSError, KeyError) as error:  # KeyError: a dtype that the library has no name for
-        raise _damaged(path, error) from error
+        raise _make_damaged_error(path, error) from error
 
 
 def read_header(path: Path) -> dict[str, Stored]:
-    """Returns what a file holds, by name, without reading a number of it.
+    """Returns the headers of the tensors in a file, by name, without reading their numbers.
 
-    Raises CheckpointError where it is missing or damaged.
+    Raises CheckpointError if the file is missing or damaged.
     """
     _check_there(path)
     try:
@@ -68,7 +69,7 @@ def read_header(path: Path) -> dict[str, Stored]:
             slices = {name: file.get_slice(name) for name in file.keys()}  # noqa: SIM118 (not a table)
             return {name: Stored(each.get_dtype(), tuple(each.get_shape())) for name, each in slices.items()}
     except (SafetensorError, OSError) as error:
-        raise _damaged(path, error) from error
+        raise _make_damaged_error(path, error) from error
 
 
 def _check_there(path: Path) -> None:
@@ -76,19 +77,20 @@ def _check_there(path: Path) -> None:
         raise CheckpointError(
             f"no weights at `{path}`", "name a model folder: it holds pellucid.json and model.safetensors"
         )
+    check_inside(path)
 
 
-def _damaged(path: Path, error: Exception) -> CheckpointError:
+def _make_damaged_error(path: Path, error: Exception) -> CheckpointError:
     return CheckpointError(
-        f"`{path}` ({path.stat().st_size:,} bytes) is damaged: {shown(str(error))}",
+        f"`{path}` ({path.stat().st_size:,} bytes) is damaged: {format_value(str(error))}",
         "copy the file again, or train again",
     )
 
 
 def parameters(model: nn.Module) -> dict[str, Tensor]:
-    """Returns all that a model has learned by name, in its order; one in several places is named by its first.
+    """Returns a model's learned tensors by name, in the model's order; a shared tensor has its first name.
 
-    That is its parameters, and the persistent buffers of parts of somebody's own: Pellucid's modules have none.
+    These are its parameters, and the persistent buffers of custom modules: Pellucid's modules have none.
     """
     found: dict[str, Tensor] = dict(model.named_parameters())
     for place, module in model.named_modules():
@@ -101,71 +103,72 @@ def parameters(model: nn.Module) -> dict[str, Tensor]:
 def set_parameters(model: nn.Module, tensors: dict[str, Tensor], origin: str) -> None:
     """Copies tensors into the model's parameters.
 
-    `origin` says where they are from. Raises CheckpointError that counts and names what is missing, unexpected or of
-    another shape, is not stored as floating-point numbers, or holds some that are not finite.
+    `origin` names their file for messages. Raises CheckpointError that counts and names the tensors that are missing,
+    unexpected, of another shape, not stored as floating-point numbers, or not finite.
     """
-    check_stored(model, {name: Stored.of(tensor) for name, tensor in tensors.items()}, origin)
+    check_stored(model, {name: Stored.from_tensor(tensor) for name, tensor in tensors.items()}, origin)
     for name, tensor in tensors.items():
         check_finite(name, tensor, origin)
     for name, parameter in parameters(model).items():
-        parameter.data.copy_(sharded_like(tensors[name], parameter))
+        parameter.data.copy_(shard_like(tensors[name], parameter))
 
 
 def check_stored(model: nn.Module, stored: Mapping[str, Stored], origin: str) -> None:
-    """Compares a model's parameters with what a file's header says; the model may be an outline.
+    """Compares a model's parameters with a file's header; the model may be on the meta device.
 
-    Raises CheckpointError that counts and names what is missing, unexpected, of another shape, or not stored as
-    floating-point numbers.
+    Raises CheckpointError that counts and names the tensors that are missing, unexpected, of another shape, or not
+    stored as floating-point numbers.
     """
     own = parameters(model)
     missing = [name for name in own if name not in stored]
     unexpected = [name for name in stored if name not in own]
     if missing or unexpected:
         raise CheckpointError(
-            f"{origin} misses {len(missing)} parameters of this model{_first(missing)} "
-            f"and has {len(unexpected)} that it lacks{_first(unexpected)}",
+            f"{origin} misses {len(missing)} parameters of this model{_first(missing)} and has {len(unexpected)} "
+            f"unknown ones{_first(unexpected)}",
             "config.json and the weights must come from the same model",
         )
     for name, parameter in own.items():
         if parameter.shape != stored[name].shape:
             raise CheckpointError(
-                f"{origin}: `{name}` has shape {shown(stored[name].shape)}, the model's is {tuple(parameter.shape)}",
+                f"{origin}: `{name}` has shape {format_value(stored[name].shape)}, the model's is "
+                f"{tuple(parameter.shape)}",
                 "config.json and the weights must come from the same model",
             )
         if parameter.is_floating_point():
             check_dtype(name, stored[name], origin)
-        elif stored[name].dtype not in (Stored.of(parameter).dtype, _WHOLE.get(parameter.dtype)):
+        elif stored[name].dtype not in (Stored.from_tensor(parameter).dtype, _WHOLE.get(parameter.dtype)):
             raise CheckpointError(
-                f"{origin}: `{name}` is stored as {shown(stored[name].dtype)}, the model's is "
-                f"{Stored.of(parameter).dtype}",
+                f"{origin}: `{name}` is stored as {format_value(stored[name].dtype)}, the model's is "
+                f"{Stored.from_tensor(parameter).dtype}",
                 "the weights and the parts must be of the same version",
             )
 
 
 def check_dtype(name: str, stored: Stored, origin: str) -> None:
-    """Raises CheckpointError, which calls the tensor `name`, where it does not hold floating-point numbers."""
+    """Raises CheckpointError, naming the tensor `name`, if it does not hold floating-point numbers."""
     if stored.dtype not in FLOATS:
         known = ", ".join(str(dtype).removeprefix("torch.") for dtype in FLOATS.values())
         raise CheckpointError(
-            f"{origin}: `{shown(name)}` is stored as {stored.dtype}; weights are {known}",
-            "quantised weights are not read: ask for those that they were made from",
+            f"{origin}: `{format_value(name)}` is stored as {stored.dtype}; weights are {known}",
+            "quantized weights are not supported: use the original weights",
         )
 
 
 def check_finite(name: str, tensor: Tensor, origin: str) -> None:
-    """Raises CheckpointError, which calls the tensor `name`, where some of its numbers are not finite."""
-    # A sum takes one pass and no memory, and nothing hides in it: it is finite only where all numbers are.
+    """Raises CheckpointError, naming the tensor `name`, if some of its numbers are not finite."""
+    # A sum takes one pass and no memory, and it is finite only if all numbers are.
     if math.isfinite(float(tensor.detach().sum())) or bool(torch.isfinite(tensor).all()):
         return
     count = int((~torch.isfinite(tensor)).sum())
     raise CheckpointError(
-        f"{origin}: {count:,} of the {tensor.numel():,} numbers of `{shown(name)}` are not finite",
+        f"{origin}: {count:,} of the {tensor.numel():,} values of `{format_value(name)}` are not finite",
         "the weights are damaged, or their training diverged: copy the file again, or train again",
     )
 
 
-def mean_of(states: list[dict[str, Tensor]]) -> dict[str, Tensor]:
-    """Returns the mean of several states, taken in double precision (section 6.1: averaging of checkpoints)."""
+def average_states(states: list[dict[str, Tensor]]) -> dict[str, Tensor]:
+    """Returns the mean of several states, computed in double precision (section 6.1: averaging of checkpoints)."""
     return {name: _mean([state[name] for state in states]) for name in states[0]}
 
 
@@ -177,4 +180,4 @@ def _mean(tensors: list[Tensor]) -> Tensor:
 
 
 def _first(names: list[str]) -> str:
-    return f" (first: `{shown(names[0])}`)" if names else ""
+    return f" (first: `{format_value(names[0])}`)" if names else ""

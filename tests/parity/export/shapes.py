@@ -14,7 +14,7 @@ PAIRED: dict[str, Any] = {
     "tie_embeddings": "all",
 }  # fmt: skip
 LLAMA: dict[str, Any] = {
-    **SIZES, "norm": "pre", "norm_type": "rms", "positions": "rotary", "gated": True, "bias": False,
+    **SIZES, "norm": "pre", "norm_type": "rms", "positions": "rotary", "gated_feed_forward": True, "bias": False,
     "activation": "silu", "scale_embeddings": False,
 }  # fmt: skip
 ENCODER: dict[str, Any] = {**SIZES, "vocab_size": VOCAB, "num_layers": 2, "embedding_norm": True}

@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from pellucid.config import DecodeConfig, ModelConfig
-from pellucid.conversion.proof import own_sentences, prove
+from pellucid.conversion.proof import read_test_sentences, verify_conversion
 from pellucid.model.families import Model
-from pellucid.text.tokenizers import Tokenizers
+from pellucid.text.tokenizers import TokenizerPair
 from pellucid.weights import to_ctranslate2, to_hugging_face
 from pellucid.weights.export import architectures, ctranslate2
 from pellucid.weights.folder import save_description, save_weights
@@ -17,9 +17,9 @@ from tests.parity.export.shapes import DECODERS, ENCODERS, PAIRED, PAIRS, random
 from tests.unit.text.subword_models import subwords
 
 pytestmark = pytest.mark.foreign
-TOKENIZERS = Tokenizers(subwords("bpe"), subwords("bpe"))
+TOKENIZERS = TokenizerPair(subwords("bpe"), subwords("bpe"))
 LENGTH = {"max_positions": 80}
-DECODE = DecodeConfig(beam_size=3, max_length=8, source_prefix=(11,), target_prefix=(8,), suppress=(7,))
+DECODE = DecodeConfig(beam_size=3, max_length=8, source_prefix=(11,), target_prefix=(8,), suppress_tokens=(7,))
 
 
 def saved(model: Model, folder: Path, decode: DecodeConfig = DECODE) -> Path:
@@ -40,7 +40,7 @@ def test_pairs_are_proved_in_transformers(name: str, tmp_path: Path) -> None:
     model = random_model(of_size(PAIRS[name]))
     ours = saved(model, tmp_path / "ours")
     theirs = to_hugging_face(model, TOKENIZERS, tmp_path / "theirs", decode=DECODE)
-    proof = prove(ours, theirs, "hf", own_sentences()[:8], own_sentences()[:8])
+    proof = verify_conversion(ours, theirs, "hf", read_test_sentences()[:8], read_test_sentences()[:8])
     assert proof.passed, str(proof)
     assert (proof.measure, proof.greedy_equal, proof.tokenized_equal) == ("logits", 8, 8)
     assert proof.bleu is not None
@@ -51,7 +51,9 @@ def test_pairs_are_proved_in_transformers(name: str, tmp_path: Path) -> None:
 def test_single_stacks_are_proved_in_transformers(name: str, tmp_path: Path) -> None:
     model = random_model(of_size((DECODERS | ENCODERS)[name]))
     ours = saved(model, tmp_path / "ours", DecodeConfig())
-    proof = prove(ours, to_hugging_face(model, TOKENIZERS, tmp_path / "theirs"), "hf", own_sentences()[:5])
+    proof = verify_conversion(
+        ours, to_hugging_face(model, TOKENIZERS, tmp_path / "theirs"), "hf", read_test_sentences()[:5]
+    )
     assert proof.passed, str(proof)
     assert proof.greedy_equal == (5 if name in DECODERS else None)
     assert proof.measure == ("states" if name == "BERT" else "logits")
@@ -63,7 +65,7 @@ def test_pairs_are_proved_in_ctranslate2(suffix: tuple[int, ...], tmp_path: Path
     decode = replace(DECODE, source_suffix=suffix)
     ours = saved(model, tmp_path / "ours", decode)
     theirs = to_ctranslate2(model, TOKENIZERS, tmp_path / "theirs", decode=decode)
-    proof = prove(ours, theirs, "ct2", own_sentences()[:8])
+    proof = verify_conversion(ours, theirs, "ct2", read_test_sentences()[:8])
     assert proof.passed, str(proof)
     assert (proof.measure, proof.greedy_equal) == ("log-probabilities", 8)
 
@@ -71,7 +73,9 @@ def test_pairs_are_proved_in_ctranslate2(suffix: tuple[int, ...], tmp_path: Path
 def test_a_decoder_is_proved_in_ctranslate2(tmp_path: Path) -> None:
     model = random_model(of_size(DECODERS["GPT-2"]))
     ours = saved(model, tmp_path / "ours", DecodeConfig())
-    proof = prove(ours, to_ctranslate2(model, TOKENIZERS, tmp_path / "theirs"), "ct2", own_sentences()[:5])
+    proof = verify_conversion(
+        ours, to_ctranslate2(model, TOKENIZERS, tmp_path / "theirs"), "ct2", read_test_sentences()[:5]
+    )
     assert proof.passed, str(proof)
     assert proof.greedy_equal == 5
 
@@ -97,7 +101,9 @@ def test_a_wrong_name_table_fails_in_transformers(
     monkeypatch.setattr(architectures, "MARIAN_MT", replace(architectures.MARIAN_MT, family=wrong))
     model = random_model(of_size(replace(PAIRS["post"], positions="learned")))
     ours = saved(model, tmp_path / "ours")
-    proof = prove(ours, to_hugging_face(model, TOKENIZERS, tmp_path / "theirs"), "hf", own_sentences()[:4])
+    proof = verify_conversion(
+        ours, to_hugging_face(model, TOKENIZERS, tmp_path / "theirs"), "hf", read_test_sentences()[:4]
+    )
     assert proof.compared
     assert not proof.passed
     assert proof.largest_difference > 1e-3
@@ -107,13 +113,15 @@ def test_a_wrong_name_table_fails_in_ctranslate2(tmp_path: Path, monkeypatch: py
     monkeypatch.setattr(ctranslate2, "NORMS", swapped(ctranslate2.NORMS, "self_attn_norm", "feed_forward_norm"))
     model = random_model(of_size(ModelConfig(**PAIRED, norm="pre")))
     ours = saved(model, tmp_path / "ours")
-    proof = prove(ours, to_ctranslate2(model, TOKENIZERS, tmp_path / "theirs"), "ct2", own_sentences()[:4])
+    proof = verify_conversion(
+        ours, to_ctranslate2(model, TOKENIZERS, tmp_path / "theirs"), "ct2", read_test_sentences()[:4]
+    )
     assert not proof.passed
 
 
 def test_a_model_without_tokenizer_is_proved_on_random_ids(tmp_path: Path) -> None:
     model = random_model(PAIRS["post"])
     folder = to_hugging_face(model, None, tmp_path)
-    proof = prove(folder, folder, "hf", own_sentences()[:4])
+    proof = verify_conversion(folder, folder, "hf", read_test_sentences()[:4])
     assert proof.passed, str(proof)
     assert proof.tokenized_equal is None

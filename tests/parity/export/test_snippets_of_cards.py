@@ -13,7 +13,7 @@ from pellucid.config import DecodeConfig, ModelConfig
 from pellucid.model.transformer import Transformer
 from pellucid.tasks.translator import Translator
 from pellucid.text.tokenizer_training import train_tokenizer
-from pellucid.text.tokenizers import Tokenizers
+from pellucid.text.tokenizers import TokenizerPair
 from pellucid.weights import to_ctranslate2, to_hugging_face, to_onnx
 from tests.parity.export.shapes import DECODERS, ENCODERS, PAIRED, random_model
 from tests.parity.export.test_transformers_js import LIBRARY
@@ -23,9 +23,9 @@ pytestmark = pytest.mark.foreign
 LINES = ["two dogs play with a ball", "", "   ", "lower lowest"]
 
 
-def snippet(folder: Path) -> str:
-    """The code on the card, for this folder."""
-    code = re.search(r"```\w+\n(.*?)```", (folder / "README.md").read_text(encoding="utf-8"), re.DOTALL)
+def snippet(folder: Path, language: str = "py") -> str:
+    """The code on the card in a language, for this folder."""
+    code = re.search(rf"```{language}\n(.*?)```", (folder / "README.md").read_text(encoding="utf-8"), re.DOTALL)
     assert code
     return code[1].replace("FOLDER", str(folder))
 
@@ -40,7 +40,7 @@ def translator(joint: bool) -> Translator:
     shape["tie_embeddings"] = "all" if joint else "decoder"
     model = random_model(ModelConfig(**shape, norm="post"))
     assert isinstance(model, Transformer)
-    return Translator(model, Tokenizers(source, target), DecodeConfig(beam_size=1, max_length=17))
+    return Translator(model, TokenizerPair(source, target), DecodeConfig(beam_size=1, max_length=17))
 
 
 @pytest.mark.parametrize("joint", [True, False])
@@ -76,7 +76,7 @@ def test_other_tasks_in_python(tmp_path: Path) -> None:
 def test_a_translator_in_javascript(tmp_path: Path) -> None:
     ours = translator(joint=False)
     folder = to_onnx(ours.model, tmp_path / "model", ours.tokenizers, decode=ours.decode)
-    code = snippet(folder).replace("@huggingface/transformers", str(LIBRARY)).replace(str(folder), "model")
+    code = snippet(folder, "js").replace("@huggingface/transformers", str(LIBRARY)).replace(str(folder), "model")
     code += "\nfor (const line of JSON.parse(process.argv[2])) console.log(JSON.stringify(await translate(line)));\n"
     (tmp_path / "run.mjs").write_text(code, encoding="utf-8")
     done = subprocess.run(["node", "run.mjs", json.dumps(LINES)], cwd=tmp_path, capture_output=True, encoding="utf-8")

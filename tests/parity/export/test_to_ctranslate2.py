@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from pellucid.config import DecodeConfig, ModelConfig
-from pellucid.decoding.engine import search
+from pellucid.decoding.batched_search import search
 from pellucid.decoding.scoring import score_outputs
 from pellucid.errors import ConfigError
 from pellucid.model.transformer import Transformer
@@ -19,7 +19,9 @@ pytestmark = pytest.mark.foreign
 
 BEYOND: dict[str, ModelConfig] = {
     "no final norm": ModelConfig(**PAIRED, norm="pre", final_norm=False),
-    "gated": ModelConfig(**PAIRED, norm="pre", gated=True, norm_type="rms", bias=False, norm_eps=1e-3),
+    "gated_feed_forward": ModelConfig(
+        **PAIRED, norm="pre", gated_feed_forward=True, norm_type="rms", bias=False, norm_eps=1e-3
+    ),
     "no biases": ModelConfig(**PAIRED, bias=False, qkv_bias=True),
     "normed keys": ModelConfig(**PAIRED, norm="pre", embedding_norm=True, qk_norm=True, cross_query_norm=False),
     "normed keys, rms": ModelConfig(**PAIRED, norm_type="rms", bias=False, qk_norm=True, cross_query_norm=False),

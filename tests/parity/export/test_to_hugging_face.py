@@ -10,13 +10,13 @@ import pytest
 import torch
 
 from pellucid.config import DecodeConfig, ModelConfig
-from pellucid.conversion.proof import own_sentences
-from pellucid.decoding.engine import search
+from pellucid.conversion.proof import read_test_sentences
+from pellucid.decoding.batched_search import search
 from pellucid.model.transformer import Transformer
 from pellucid.text.tokenizer_training import train_tokenizer
-from pellucid.text.tokenizers import Tokenizers
+from pellucid.text.tokenizers import TokenizerPair
 from pellucid.weights import from_hugging_face, to_hugging_face
-from pellucid.weights.hugging_face.opening import open_foreign_folder
+from pellucid.weights.hugging_face.opening import open_hugging_face_folder
 from tests.parity.export.shapes import DECODERS, ENCODERS, PAIRED, PAIRS, random_model
 from tests.unit.text.subword_models import subwords
 
@@ -110,18 +110,18 @@ def test_generate_does_what_our_beam_search_does(tmp_path: Path) -> None:
 
     model = random_model(ModelConfig(**PAIRED, norm="pre"))
     assert isinstance(model, Transformer)
-    decode = DecodeConfig(beam_size=3, max_length=12, suppress=(9,), target_prefix=(7,))
+    decode = DecodeConfig(beam_size=3, max_length=12, suppress_tokens=(9,), target_prefix=(7,))
     theirs = AutoModelForSeq2SeqLM.from_pretrained(to_hugging_face(model, None, tmp_path, decode=decode))
     for ids in torch.randint(4, 31, (6, 5)).tolist():
         # transformers counts the forced token into the score, which changes which hypothesis is best: no prefix here,
         # and its place in the length that was written is free.
         found = theirs.generate(torch.tensor([[*ids, 2]]), forced_bos_token_id=None)[0].tolist()
-        best = search(model, [ids], DecodeConfig(beam_size=3, max_length=13, suppress=(9,)))[0][0].ids
+        best = search(model, [ids], DecodeConfig(beam_size=3, max_length=13, suppress_tokens=(9,)))[0][0].ids
         assert found[1:] == [*best, 2]
     assert theirs.generation_config.forced_bos_token_id == 7
-    back = open_foreign_folder(tmp_path).decode
+    back = open_hugging_face_folder(tmp_path).decode
     assert (back.beam_size, back.max_length, back.target_prefix) == (3, 12, (7,))
-    assert 9 in back.suppress
+    assert 9 in back.suppress_tokens
 
 
 def test_its_tokenizer_cuts_both_sides(tmp_path: Path) -> None:
@@ -129,12 +129,12 @@ def test_its_tokenizer_cuts_both_sides(tmp_path: Path) -> None:
 
     for folder, both in (("joint", ("bpe", "bpe")), ("apart", ("bpe", "unigram"))):
         source, target = (subwords(kind) for kind in both)
-        tokenizers = Tokenizers(source, source if folder == "joint" else target)
+        tokenizers = TokenizerPair(source, source if folder == "joint" else target)
         sizes = {"src_vocab_size": source.size, "tgt_vocab_size": tokenizers.target.size}
         config = ModelConfig(**PAIRED | sizes | {"tie_embeddings": "decoder"})
         to_hugging_face(random_model(config), tokenizers, tmp_path / folder)
         theirs = AutoTokenizer.from_pretrained(tmp_path / folder)
-        for text in own_sentences():
+        for text in read_test_sentences():
             assert theirs(text).input_ids == [*source.encode(text), source.eos_id]
             ids = tokenizers.target.encode(text)
             assert theirs(text_target=text).input_ids == [*ids, target.eos_id]
@@ -149,13 +149,13 @@ def test_a_text_is_normalised_by_the_file_alone(normalization: str, tmp_path: Pa
     """However it is typed, transformers reads the ids that we read."""
     from transformers import AutoTokenizer
 
-    lines = own_sentences()
+    lines = read_test_sentences()
     tokenizer = train_tokenizer(
         "bpe", lines, vocab_size=500, lowercase=False, min_frequency=1, byte_fallback=True, normalize=normalization
     )
     sizes = {"src_vocab_size": tokenizer.size, "tgt_vocab_size": tokenizer.size}
     config = ModelConfig(**PAIRED | sizes | {"tie_embeddings": "decoder"})
-    to_hugging_face(random_model(config), Tokenizers(tokenizer, tokenizer), tmp_path)
+    to_hugging_face(random_model(config), TokenizerPair(tokenizer, tokenizer), tmp_path)
     theirs = AutoTokenizer.from_pretrained(tmp_path)
     for line in (*lines, "Ａ１ ﬁ 한국어 é e\u0329\u0301 👨\u200d👩\u200d👧 a\u200db"):
         for text in (

@@ -12,11 +12,11 @@ import pytest
 import torch
 
 from pellucid.config import DecodeConfig, ModelConfig
-from pellucid.conversion.proof import own_sentences, prove
+from pellucid.conversion.proof import read_test_sentences, verify_conversion
 from pellucid.errors import ConfigError
 from pellucid.model.transformer import Transformer
 from pellucid.tasks.translator import Translator
-from pellucid.text.tokenizers import Tokenizers
+from pellucid.text.tokenizers import TokenizerPair
 from pellucid.weights import to_onnx
 from pellucid.weights.export import onnx
 from pellucid.weights.folder import save_description, save_weights
@@ -57,8 +57,9 @@ def kept(found: dict[str, Any]) -> dict[str, Any]:
 @torch.no_grad()
 def test_a_pair_agrees_step_by_step_and_at_once(tmp_path: Path) -> None:
     config = ModelConfig(
-        **PAIRED | LAYERS, norm="pre", positions="relative", num_kv_heads=1, gated=True, norm_type="rms", bias=False,
-        activation="gelu_tanh", relative_distance=20,
+        **PAIRED | LAYERS, norm="pre", positions="relative", num_kv_heads=1, gated_feed_forward=True, norm_type="rms",
+        bias=False,
+        activation="gelu_tanh", relative_max_distance=20,
     )  # fmt: skip
     model = random_model(config)
     to_onnx(model, tmp_path)
@@ -113,15 +114,15 @@ def test_a_classifier_agrees(tmp_path: Path) -> None:
     assert table["model_type"] == "bert"
 
 
-def translating(folder: Path) -> tuple[Transformer, Tokenizers, DecodeConfig]:
+def translating(folder: Path) -> tuple[Transformer, TokenizerPair, DecodeConfig]:
     """A small translator, and its folder of ours."""
     tokenizer = subwords("bpe")
     sizes = {"src_vocab_size": tokenizer.size, "tgt_vocab_size": tokenizer.size, "num_encoder_layers": 1}
     model = random_model(ModelConfig(**PAIRED | sizes | {"num_decoder_layers": 1, "max_positions": 160}))
     assert isinstance(model, Transformer)
-    tokenizers = Tokenizers(tokenizer, tokenizer)
+    tokenizers = TokenizerPair(tokenizer, tokenizer)
     # No bytes: those that make no character are read back by each library in its own way.
-    decode = DecodeConfig(beam_size=1, max_length=12, target_prefix=(300,), suppress=tuple(range(3, 270)))
+    decode = DecodeConfig(beam_size=1, max_length=12, target_prefix=(300,), suppress_tokens=tuple(range(3, 270)))
     save_description(folder, model.config, tokenizers, decode, "")
     save_weights(folder, model)
     return model, tokenizers, decode
@@ -130,7 +131,7 @@ def translating(folder: Path) -> tuple[Transformer, Tokenizers, DecodeConfig]:
 def test_the_script_translates_without_torch(tmp_path: Path) -> None:
     model, tokenizers, decode = translating(tmp_path / "ours")
     to_onnx(model, tmp_path / "out", tokenizers, decode=decode)
-    lines = [*own_sentences()[:6], "a ▁ mark", "", "   ", "</s> a"]
+    lines = [*read_test_sentences()[:6], "a ▁ mark", "", "   ", "</s> a"]
     hide = "import sys; sys.modules['torch'] = None; import runpy; sys.argv = sys.argv[1:]; "
     command = [sys.executable, "-c", f"{hide}runpy.run_path(sys.argv[0], run_name='__main__')", str(SCRIPT)]
     done = subprocess.run(
@@ -143,13 +144,13 @@ def test_the_script_translates_without_torch(tmp_path: Path) -> None:
     traces = [b"pellucid/model", b"site-packages", str(Path.cwd()).encode()]
     for graph in (tmp_path / "out" / "onnx").iterdir():
         assert not any(trace in graph.read_bytes() for trace in traces)
-    proof = prove(tmp_path / "ours", tmp_path / "out", "onnx", lines[:3])
+    proof = verify_conversion(tmp_path / "ours", tmp_path / "out", "onnx", lines[:3])
     assert proof.passed, str(proof)
     assert (proof.greedy_equal, proof.tokenized_equal) == (3, 3)
 
 
 def test_int8_is_smaller_and_near(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    export, exported = onnx._exported, dict[type, Any]()
+    export, exported = onnx._export, dict[type, Any]()
 
     def once(module: torch.nn.Module, *signature: Any) -> Any:
         """Both kinds are made of the same graphs, whose tracing is what takes long."""
@@ -157,7 +158,7 @@ def test_int8_is_smaller_and_near(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
             exported[type(module)] = export(module, *signature)
         return deepcopy(exported[type(module)])
 
-    monkeypatch.setattr(onnx, "_exported", once)
+    monkeypatch.setattr(onnx, "_export", once)
     model = random_model(ModelConfig(**PAIRED | LAYERS | {"d_model": 96, "d_ff": 192, "num_heads": 4}))
     for kind in (None, "int8"):
         to_onnx(model, tmp_path / str(kind), quantization=kind)  # type: ignore[arg-type]

@@ -16,14 +16,14 @@ import pytest
 import torch
 
 from pellucid.config import DecodeConfig, ModelConfig
-from pellucid.conversion.proof import own_sentences
+from pellucid.conversion.proof import read_test_sentences
 from pellucid.model.families import DecoderOnly
 from pellucid.model.transformer import Transformer
 from pellucid.tasks.classifier import Classifier
 from pellucid.tasks.language_model import LanguageModel
 from pellucid.tasks.translator import Translator
 from pellucid.text.tokenizer_training import train_tokenizer
-from pellucid.text.tokenizers import Tokenizers
+from pellucid.text.tokenizers import TokenizerPair
 from pellucid.weights import to_onnx
 from tests.parity.export.shapes import DECODER, PAIRED, SIZES, random_model
 from tests.unit.text.subword_models import CORPUS, subwords
@@ -52,10 +52,10 @@ def test_it_translates(norm: str, quantization: Any, tmp_path: Path) -> None:
     sizes = {"src_vocab_size": tokenizer.size, "tgt_vocab_size": tokenizer.size, "max_positions": 160}
     model = random_model(ModelConfig(**PAIRED | sizes | {"num_encoder_layers": 1, "num_decoder_layers": 1}, norm=norm))
     assert isinstance(model, Transformer)
-    tokenizers = Tokenizers(tokenizer, tokenizer)
-    decode = DecodeConfig(beam_size=1, max_length=LIMIT, suppress=BYTES)
+    tokenizers = TokenizerPair(tokenizer, tokenizer)
+    decode = DecodeConfig(beam_size=1, max_length=LIMIT, suppress_tokens=BYTES)
     to_onnx(model, tmp_path / "model", tokenizers, decode=decode, quantization=quantization)
-    texts = [*own_sentences()[:6], "a ▁ mark", "  two  spaces", "x"]
+    texts = [*read_test_sentences()[:6], "a ▁ mark", "  two  spaces", "x"]
     js = in_javascript(tmp_path / "model", "translate", texts)
     ours = Translator(model, tokenizers, decode).translate(texts)
     equal = 0
@@ -85,7 +85,7 @@ def test_it_goes_on_with_a_text(tmp_path: Path) -> None:
     to_onnx(model, tmp_path / "model", tokenizer, decode=decode)
     texts = ["two dogs", "zwei Hunde spielen", "a"]
     js = in_javascript(tmp_path / "model", "generate", texts)
-    ours = LanguageModel(model, Tokenizers(tokenizer, tokenizer), decode).generate(texts, max_new_tokens=LIMIT)
+    ours = LanguageModel(model, TokenizerPair(tokenizer, tokenizer), decode).generate(texts, max_new_tokens=LIMIT)
     for text, found, row, expected in zip(texts, js["found"], js["together"], ours, strict=True):
         assert found["ids"] == tokenizer.encode(text)
         new = [i for i in found["written"][len(found["ids"]) :] if i != tokenizer.eos_id]
@@ -105,7 +105,7 @@ def test_it_classifies(tmp_path: Path) -> None:
     to_onnx(model, tmp_path / "model", tokenizer, labels=("no", "yes", "?"))
     texts = ["Two DOGS don't play, 3.5", "a ball", "lower lowest slower slowest"]
     js = in_javascript(tmp_path / "model", "classify", texts)
-    expected = Classifier(model, Tokenizers(tokenizer, tokenizer), ("no", "yes", "?")).classify(texts)  # type: ignore[arg-type]
+    expected = Classifier(model, TokenizerPair(tokenizer, tokenizer), ("no", "yes", "?")).classify(texts)  # type: ignore[arg-type]
     for found, row, ours in zip(js["found"], js["together"], expected, strict=True):
         for logits in (found["logits"], row):
             chances = np.exp(logits) / np.exp(logits).sum()

@@ -5,6 +5,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from pellucid.text.foreign_files import ForeignFiles
+from pellucid.text.hugging_face_loading import load_hugging_face_tokenizers
 from tests.parity.foreign_tokenizers.lines import training_lines
 
 NLLB_CODES = ["ace_Arab", "deu_Latn", "eng_Latn", "fra_Latn", "kor_Hang"]
@@ -100,3 +102,19 @@ def llama(folder: Path) -> Path:
     )  # fmt: skip
     config = {"model_type": "llama", "bos_token_id": 1, "eos_token_id": 2}
     return write(folder, config=config, tokenizer_config={"tokenizer_class": "LlamaTokenizer"})
+
+
+def with_added(folder: Path, way: str) -> Path:
+    """Adds `[EXT1]`, and `<new>` which takes the spaces around it, behind all ids, in one of transformers' files."""
+    tokenizers = load_hugging_face_tokenizers(ForeignFiles(folder))
+    assert tokenizers is not None
+    first = tokenizers.source.size
+    if way == "added_tokens.json":
+        return write(folder, added_tokens={"[EXT1]": first, "<new>": first + 1})
+    flags = {"normalized": False, "single_word": False, "special": False}
+    listed = {
+        str(first): {"content": "[EXT1]", "lstrip": False, "rstrip": False, **flags},
+        str(first + 1): {"content": "<new>", "lstrip": True, "rstrip": True, **flags},
+    }
+    settings = json.loads((folder / "tokenizer_config.json").read_bytes())
+    return write(folder, tokenizer_config={**settings, "added_tokens_decoder": listed})

@@ -1,5 +1,6 @@
 """Tokenizers from Hugging Face folders against transformers' own: the same ids and text, before and after saving."""
 
+import json
 import shutil
 from collections.abc import Callable
 from functools import partial
@@ -9,9 +10,11 @@ from typing import Any
 
 import pytest
 
-from pellucid.text.foreign import load_foreign_tokenizer
-from pellucid.text.language_codes import language_ids
-from pellucid.text.tokenizers import Tokenizers
+from pellucid.text.foreign_files import ForeignFiles
+from pellucid.text.hugging_face_loading import load_hugging_face_tokenizers
+from pellucid.text.language_codes import codes_are_special, language_ids
+from pellucid.text.template import read_template
+from pellucid.text.tokenizers import TokenizerPair
 from tests.parity.foreign_tokenizers import folders
 from tests.parity.foreign_tokenizers.lines import varied_lines
 
@@ -57,13 +60,13 @@ def theirs(folder: Path, **options: Any) -> Any:
     return AutoTokenizer.from_pretrained(folder, **options)
 
 
-def ours(folder: Path) -> Tokenizers:
-    tokenizers = load_foreign_tokenizer(folder)
+def ours(folder: Path) -> TokenizerPair:
+    tokenizers = load_hugging_face_tokenizers(ForeignFiles(folder))
     assert tokenizers is not None
     return tokenizers
 
 
-def assert_equal(mine: Tokenizers, other: Any, lines: list[str]) -> None:
+def assert_equal(mine: TokenizerPair, other: Any, lines: list[str]) -> None:
     expected = [other(line, add_special_tokens=False)["input_ids"] for line in lines]
     assert mine.source.encode_lines(lines) == expected
     assert [mine.source.encode(line) for line in lines[:100]] == expected[:100]
@@ -71,7 +74,7 @@ def assert_equal(mine: Tokenizers, other: Any, lines: list[str]) -> None:
     assert [mine.target.decode(ids) for ids in expected] == texts
 
 
-def assert_specials_equal(mine: Tokenizers, other: Any) -> None:
+def assert_specials_equal(mine: TokenizerPair, other: Any) -> None:
     tokenizer = mine.source
     for name in ("pad", "eos", "unk"):
         if (token_id := getattr(other, f"{name}_token_id")) is not None:
@@ -108,7 +111,7 @@ def test_a_saved_tokenizer_comes_back_without_its_folder(name: str, tmp_path: Pa
     mine = ours((BUILT | REBUILT)[name](tmp_path / "made"))
     table = mine.save(tmp_path / "kept")
     shutil.rmtree(tmp_path / "made")
-    loaded = Tokenizers.load(tmp_path / "kept", table)
+    loaded = TokenizerPair.load(tmp_path / "kept", table)
     assert loaded.save(tmp_path / "kept") == table
     ids = mine.source.encode_lines(LINES[:300])
     assert loaded.source.encode_lines(LINES[:300]) == ids
@@ -211,6 +214,111 @@ def test_a_code_before_a_source(tmp_path: Path) -> None:
     assert source.encode(">>xyz<< Der Hund")[0] == source.unk_id
     assert codes["fra"] not in source.encode("Der >>fra<< Hund")
     assert_equal(tokenizers, theirs(tmp_path), [">>fra<< Hund", ">>fra<<", ">>xyz<< a", ">> a", ">>fra<<>>por<< b"])
+
+
+ADDED = ["a [EXT1] dog", "a[EXT1]dog", "[EXT1]", "[EXT1] [EXT1][EXT1] b", "a <new> dog <new>", "der [EXT1", "[EXT1"]
+
+
+@pytest.mark.parametrize("way", ["added_tokens.json", "added_tokens_decoder"])
+@pytest.mark.parametrize("name", ["t5", "llama", "marian", "m2m-100", "mbart", "mbart-50", "xlm-r"])
+def test_added_tokens_of_a_sentencepiece_model(name: str, way: str, tmp_path: Path) -> None:
+    folder = folders.with_added((BUILT | REBUILT)[name](tmp_path), way)
+    # MarianTokenizer and M2M100Tokenizer do not take the spaces away that the settings ask them to.
+    lines = [line for line in ADDED if not (way == "added_tokens_decoder" and name in ("llama",) and "<new>" in line)]
+    assert_equal(ours(folder), theirs(folder), lines)
+
+
+def test_the_added_tokens_and_the_mask_of_nllb(tmp_path: Path) -> None:
+    """An added language stands behind the mask, which is behind the languages of the published model."""
+    folder = REBUILT["nllb"](tmp_path)
+    before = ours(folder).source
+    ids = {"<mask>": before.size - 1, "xxx_Latn": before.size, "[EXT1]": before.size + 1}
+    settings = {
+        "tokenizer_class": "NllbTokenizer",
+        "additional_special_tokens": [*language_ids(ours(folder)), "xxx_Latn"],
+    }
+    folders.write(folder, added_tokens=ids, tokenizer_config=settings)
+    mine = ours(folder)
+    assert {token: mine.source.ids[token] for token in ids} == ids  # type: ignore[attr-defined]
+    assert language_ids(mine) == language_ids(TokenizerPair(before)) | {"xxx_Latn": before.size}
+    assert mine.source.tokens(mine.source.encode("a [EXT1] dog")) == ["▁a", "▁", "[EXT1]", "▁dog"]
+
+
+def assert_template_equal(folder: Path, other: Any, *, continues: bool = False) -> None:
+    """The ids around a text are those of transformers."""
+    mine = ours(folder)
+    codes = language_ids(mine) if codes_are_special(mine, language_ids(mine)) else {}
+    template = read_template(ForeignFiles(folder), mine.source, codes, continues=continues)
+    bare, whole = (other("a dog", add_special_tokens=with_special)["input_ids"] for with_special in (False, True))
+    assert template is not None
+    assert [*template.before, *bare, *template.after] == whole
+
+
+@pytest.mark.parametrize("legacy", [True, False])
+@pytest.mark.parametrize("stale", [True, False])
+def test_the_code_of_nllb_stands_where_legacy_behaviour_says(legacy: bool, stale: bool, tmp_path: Path) -> None:
+    """Whatever the template in tokenizer.json is: published ones are older than the setting."""
+    from transformers import NllbTokenizer
+
+    (tmp_path / "made").mkdir()
+    made, saved = REBUILT["nllb"](tmp_path / "made"), tmp_path / "saved"
+    other = NllbTokenizer.from_pretrained(
+        made, extra_special_tokens=folders.NLLB_CODES, legacy_behaviour=legacy != stale, src_lang="deu_Latn"
+    )
+    other.save_pretrained(saved)
+    shutil.copy(made / "config.json", saved)
+    settings = json.loads((saved / "tokenizer_config.json").read_bytes())
+    folders.write(saved, tokenizer_config={**settings, "legacy_behaviour": legacy})
+    assert_template_equal(saved, theirs(saved))
+
+
+@pytest.mark.parametrize("name", ["mbart", "mbart-50", "m2m-100"])
+def test_the_code_of_a_source_by_the_tokenizer_s_class(name: str, tmp_path: Path) -> None:
+    folder = (BUILT | REBUILT)[name](tmp_path)
+    settings = json.loads((folder / "tokenizer_config.json").read_bytes())
+    folders.write(folder, tokenizer_config={**settings, "src_lang": "fr" if name == "m2m-100" else "fr_XX"})
+    assert_template_equal(folder, theirs(folder))
+
+
+@pytest.mark.parametrize("template", [None, ("A",), ("A", "</s>"), ("<s>", "<s>", "A"), ("<s>", "A", "</s>", "<s>")])
+@pytest.mark.parametrize("name", ["bart", "t5", "xlm-r", "nllb", "llama"])
+def test_the_template_of_a_tokenizer_without_a_class_of_its_own(
+    name: str, template: tuple[str, ...] | None, tmp_path: Path
+) -> None:
+    if name == "t5":
+        template = template and tuple("<pad>" if token == "<s>" else token for token in template)
+    (tmp_path / "made").mkdir()
+    made, saved = (BUILT | REBUILT)[name](tmp_path / "made"), tmp_path / "saved"
+    theirs(made).save_pretrained(saved)
+    shutil.copy(made / "config.json", saved)
+    table = json.loads((saved / "tokenizer.json").read_bytes())
+    ids = {token["content"]: token["id"] for token in table["added_tokens"]}
+    parts = [
+        {"Sequence": {"id": "A", "type_id": 0}} if part == "A" else {"SpecialToken": {"id": part, "type_id": 0}}
+        for part in template or ()
+    ]
+    special = {token: {"id": token, "ids": [ids[token]], "tokens": [token]} for token in template or () if token != "A"}
+    pair = [*parts, {"Sequence": {"id": "B", "type_id": 1}}]
+    table["post_processor"] = template and {
+        "type": "TemplateProcessing", "single": parts, "pair": pair, "special_tokens": special,
+    }  # fmt: skip
+    settings = json.loads((saved / "tokenizer_config.json").read_bytes())
+    folders.write(saved, tokenizer=table, tokenizer_config={**settings, "tokenizer_class": "PreTrainedTokenizerFast"})
+    assert_template_equal(saved, theirs(saved), continues=name == "llama")
+
+
+@pytest.mark.parametrize("switches", [{}, {"add_bos_token": True}, {"add_bos_token": False}, {"add_eos_token": True}])
+@pytest.mark.parametrize("name", ["gpt2", "llama", "qwen2"])
+def test_the_template_of_a_decoder_s_tokenizer(name: str, switches: dict[str, bool], tmp_path: Path) -> None:
+    (tmp_path / "made").mkdir()
+    made, saved = (BUILT | REBUILT)[name](tmp_path / "made"), tmp_path / "saved"
+    theirs(made, **({"bos_token": "<s>"} if name == "llama" else {})).save_pretrained(saved)
+    shutil.copy(made / "config.json", saved)
+    for folder in (saved, made):  # with tokenizer.json, which the switches do not change, and without
+        settings = {"bos_token": "<s>", "eos_token": "</s>"} if name == "llama" else {}
+        settings |= json.loads((folder / "tokenizer_config.json").read_bytes())
+        folders.write(folder, tokenizer_config=settings | switches)
+        assert_template_equal(folder, theirs(folder), continues=True)
 
 
 def test_byte_level_pieces_are_shown_as_text(tmp_path: Path) -> None:

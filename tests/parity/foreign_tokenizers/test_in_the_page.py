@@ -8,8 +8,9 @@ from types import ModuleType
 
 import pytest
 
-from pellucid.text.tokenizer import CompleteTokenizer
+from pellucid.text.tokenizer import TokenizerBase
 from tests.browser.node import in_node
+from tests.parity.foreign_tokenizers import folders
 from tests.parity.foreign_tokenizers.lines import varied_lines
 from tests.parity.foreign_tokenizers.test_foreign_tokenizers import BUILT, REBUILT, ours, theirs
 
@@ -24,7 +25,7 @@ def page_tokens(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
     return import_module("page_tokens")
 
 
-def assert_equal_in_the_page(tokenizer: CompleteTokenizer, page_tokens: ModuleType) -> None:
+def assert_equal_in_the_page(tokenizer: TokenizerBase, page_tokens: ModuleType) -> None:
     lines = [line for line in varied_lines(1, 700) if len(line) < 4000]
     hostile = page_tokens.hostile_strings(500, lines, 4)
     strings = [text for text in lines + hostile if page_tokens.known_of_old(text)]
@@ -48,6 +49,21 @@ def test_a_tokenizer_json_that_transformers_writes(name: str, tmp_path: Path, pa
     theirs(made).save_pretrained(tmp_path / "saved")
     shutil.copy(made / "config.json", tmp_path / "saved")
     assert_equal_in_the_page(ours(tmp_path / "saved").source, page_tokens)
+
+
+@pytest.mark.parametrize("name", ["t5", "llama", "marian", "nllb"])
+def test_added_tokens(name: str, tmp_path: Path, page_tokens: ModuleType) -> None:
+    made = ours(folders.with_added((BUILT | REBUILT)[name](tmp_path), "added_tokens_decoder")).source
+    lines = [line for line in varied_lines(3, 300) if len(line) < 500]
+    strings = [
+        " ".join((line[: n % 40], "[EXT1]" * (n % 3), "<new>"[: n % 7], line[n % 40 :])) for n, line in enumerate(lines)
+    ]
+    strings = [text for text in strings if page_tokens.known_of_old(text)]
+    ids = [made.encode(text) for text in strings[:100]]
+    found = in_node(page_tokens.IN_NODE, page_tokens.argument(made, strings, ids, 300))
+    assert {
+        what: cases[:2] for what, cases in page_tokens.differences(made, strings, ids, found).items() if cases
+    } == {}
 
 
 def test_the_real_bert_vocabulary(page_tokens: ModuleType) -> None:

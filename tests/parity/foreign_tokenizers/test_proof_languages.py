@@ -13,13 +13,13 @@ from tests.unit.cli.command_line import CommandLine
 pytestmark = [pytest.mark.foreign, pytest.mark.filterwarnings("ignore::UserWarning")]
 
 CASES = [
-    ("m2m-100", (None, None), "af to am (the first that it knows)"),
-    ("m2m-100", ("am", None), "am to af (the first that it knows)"),
+    ("m2m-100", (None, None), "af to am (the first one of the model)"),
+    ("m2m-100", ("am", None), "am to af (the first one of the model)"),
     ("m2m-100", ("de", "fr"), "de to fr"),
     ("mbart", (None, None), "en_XX to ro_RO"),
     ("mbart", ("de_DE", None), "de_DE to ro_RO"),
     ("mbart-50", ("de_DE", "fr_XX"), "de_DE to fr_XX"),
-    ("marian-codes", (None, None), "to fra (the first that it knows)"),
+    ("marian-codes", (None, None), "to fra (the first one of the model)"),
     ("marian-codes", (None, "por"), "to por"),
     ("marian", (None, None), ""),
 ]
@@ -36,7 +36,7 @@ def test_both_sides_translate_between_two_languages(
     )
     assert proof.passed, str(proof)
     assert proof.languages == said
-    assert str(proof).splitlines()[0].endswith(f"on 4 sentences, {said}" if said else "on 4 sentences")
+    assert str(proof).splitlines()[0].endswith(f"on 4 sentences, {said}: equal" if said else "on 4 sentences: equal")
 
 
 def test_the_folder_s_own_languages_are_the_default(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -47,15 +47,15 @@ def test_the_folder_s_own_languages_are_the_default(tmp_path: Path, capsys: pyte
     (tmp_path / "lines").write_text("".join(f"{line}\n" for line in LINES[:3]), encoding="utf-8")
     pellucid = CommandLine(capsys)
     done = pellucid("convert", folder, tmp_path / "ours", "--sentences", tmp_path / "lines")
-    assert (done.status, done.out.splitlines()[0].endswith("on 3 sentences, de to ko")) == (0, True)
+    assert (done.status, done.out.splitlines()[0].endswith("on 3 sentences, de to ko: equal")) == (0, True)
     done = pellucid("convert", folder, tmp_path / "other", "--sentences", tmp_path / "lines", "--tgt-lang", "fr")
-    assert done.out.splitlines()[0].endswith("on 3 sentences, de to fr")
+    assert done.out.splitlines()[0].endswith("on 3 sentences, de to fr: equal")
     assert json.loads((tmp_path / "other" / "conversion.json").read_text(encoding="utf-8"))["languages"] == "de to fr"
 
 
 def test_languages_that_mean_nothing(tmp_path: Path) -> None:
     (tmp_path / "theirs").mkdir()
     folder = make(tmp_path / "theirs", "marian")
-    with pytest.raises(ConfigError, match=r"^languages are given \(`de`\), but the model knows none$"):
+    with pytest.raises(ConfigError, match=r"^languages are given \(`de`\), but the model has none$"):
         convert(folder, tmp_path / "ours", sentences=LINES[:2], source_language="de")
     assert not (tmp_path / "ours").exists()

@@ -107,9 +107,10 @@ def make_talkative(model: Any) -> None:
 
 
 def load_folder_tokens(folder: Path) -> int:
-    from pellucid.text.foreign import load_foreign_tokenizer
+    from pellucid.text.foreign_files import ForeignFiles
+    from pellucid.text.hugging_face_loading import load_hugging_face_tokenizers
 
-    tokenizers = load_foreign_tokenizer(folder)
+    tokenizers = load_hugging_face_tokenizers(ForeignFiles(folder))
     assert tokenizers is not None
     return tokenizers.source.size
 
@@ -223,6 +224,18 @@ def test_a_folder_saved_as_ours_translates_without_the_first_one(kind: str, tmp_
     assert Translator.load(ours, "cpu", **spoken).translate(LINES, max_length=5, n_best=2) == first
 
 
+@pytest.mark.parametrize(("kind", "pairs"), [("marian", ("de-en",)), ("marian-codes", ()), ("bart", ())])
+def test_the_language_pair_of_a_folder_is_that_of_its_settings(
+    kind: str, pairs: tuple[str, ...], tmp_path: Path
+) -> None:
+    """The settings of a model with codes may name a family of languages."""
+    (tmp_path / "theirs").mkdir()
+    translator = Translator.load(make(tmp_path / "theirs", kind), "cpu")
+    assert translator.pairs == pairs
+    translator.save(tmp_path / "ours")
+    assert Translator.load(tmp_path / "ours", "cpu").pairs == pairs
+
+
 def test_the_target_of_a_model_whose_codes_stand_before_the_source(tmp_path: Path) -> None:
     translator = Translator.load(make(tmp_path, "marian-codes"), "cpu")
     lines, french = LINES[:6], [f">>fra<< {line}" for line in LINES[:6]]
@@ -231,7 +244,7 @@ def test_the_target_of_a_model_whose_codes_stand_before_the_source(tmp_path: Pat
     assert [(t.text, t.tokens) for t in by_option] == [(t.text, t.tokens) for t in in_the_text]
     assert [t.score for t in by_option] == pytest.approx([t.score for t in in_the_text])
     assert by_option != translator.translate(lines, target_language="por", max_length=6)
-    with pytest.raises(ConfigError, match='`source_language="fra"` means nothing to this model: its codes are for'):
+    with pytest.raises(ConfigError, match='`source_language="fra"` has no effect on this model, whose codes are for'):
         translator.translate(lines, source_language="fra", target_language="por")
 
 
@@ -244,7 +257,7 @@ def test_a_model_of_many_languages_wants_to_know_which(tmp_path: Path, capsys: p
     with pytest.raises(ConfigError, match="and `target_language=` is not given") as caught:
         translator.score(["a"], ["b"], source_language="de")
     assert caught.value.hint.startswith("codes: af, am, ar,")
-    with pytest.raises(ConfigError, match='unknown `target_language="fre"`; near it are '):
+    with pytest.raises(ConfigError, match='unknown `target_language="fre"`; similar codes are '):
         translator.translate(["a"], source_language="de", target_language="fre")
     (folder / "lines").write_text("Der Hund\n\nein Haus\n", encoding="utf-8")
     options = ["--max-length", "5", "--input", folder / "lines", "--device", "cpu"]

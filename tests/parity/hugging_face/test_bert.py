@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from pellucid.model.families import EncoderOnly, SequenceClassifier
-from pellucid.weights.hugging_face.opening import open_foreign_folder
+from pellucid.weights.hugging_face.opening import open_hugging_face_folder
 from tests.parity.hugging_face.outside import close, opened, padded_ids, random_outside
 
 pytestmark = pytest.mark.foreign
@@ -52,7 +52,7 @@ def test_classes(classes: int, tmp_path: Path) -> None:
     segments = torch.randint(0, 2, ids.shape)
     with torch.inference_mode():
         close(ours(ids, segments), theirs(ids, attention_mask=real.long(), token_type_ids=segments).logits)
-    saved = open_foreign_folder(tmp_path)
+    saved = open_hugging_face_folder(tmp_path)
     assert (saved.task, saved.labels) == ("classify", tuple(labels.values()))
     assert saved.unused == ()
 
@@ -60,7 +60,7 @@ def test_classes(classes: int, tmp_path: Path) -> None:
 def test_a_head_without_a_choice_is_left_aside(tmp_path: Path) -> None:
     theirs = random_outside("BertForSequenceClassification", **SIZES, num_labels=1)
     assert type(opened(theirs, tmp_path)) is EncoderOnly
-    saved = open_foreign_folder(tmp_path)
+    saved = open_hugging_face_folder(tmp_path)
     assert saved.task == "encode"
     assert "classifier.weight" in saved.unused
 
@@ -69,8 +69,8 @@ def test_what_stands_beside_the_encoder_is_listed(tmp_path: Path, caplog: pytest
     random_outside("BertModel", **SIZES).save_pretrained(tmp_path / "base")
     random_outside("BertForMaskedLM", **SIZES).save_pretrained(tmp_path / "head")
     with caplog.at_level(logging.WARNING):
-        assert open_foreign_folder(tmp_path / "base").unused == ("pooler.dense.bias", "pooler.dense.weight")
-    assert "2 tensors stand beside the model and are not used: pooler.dense.bias, pooler.dense.weight" in caplog.text
-    unused = open_foreign_folder(tmp_path / "head").unused
+        assert open_hugging_face_folder(tmp_path / "base").unused == ("pooler.dense.bias", "pooler.dense.weight")
+    assert "2 tensors are not part of the model and are not used: pooler.dense.bias, pooler.dense.weight" in caplog.text
+    unused = open_hugging_face_folder(tmp_path / "head").unused
     assert "cls.predictions.transform.dense.weight" in unused
     assert all(name.startswith("cls.") for name in unused)

@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from pellucid.model.families import EncoderOnly, SequenceClassifier
-from pellucid.weights.hugging_face.opening import open_foreign_folder
+from pellucid.weights.hugging_face.opening import open_hugging_face_folder
 from tests.parity.hugging_face.outside import close, opened, padded_ids, random_outside
 
 pytestmark = pytest.mark.foreign
@@ -74,11 +74,11 @@ def test_classes(case: tuple[str, dict[str, Any]], tmp_path: Path) -> None:
     ids, real = padded_ids(VOCAB, [9, 4, 1], theirs.config.pad_token_id)
     with torch.inference_mode():
         close(ours(ids), theirs(ids, attention_mask=real.long()).logits)
-    assert open_foreign_folder(tmp_path).labels == ("LABEL_0", "LABEL_1", "LABEL_2", "LABEL_3")
+    assert open_hugging_face_folder(tmp_path).labels == ("LABEL_0", "LABEL_1", "LABEL_2", "LABEL_3")
 
 
 @pytest.mark.parametrize("case", [("Roberta", ROBERTA), ("DistilBert", DISTILBERT)], ids=str)
 def test_a_head_for_each_token_is_no_classifier(case: tuple[str, dict[str, Any]], tmp_path: Path) -> None:
     theirs = random_outside(f"{case[0]}ForTokenClassification", **case[1], num_labels=4)
     assert type(opened(theirs, tmp_path)) is EncoderOnly
-    assert open_foreign_folder(tmp_path).unused == ("classifier.bias", "classifier.weight")
+    assert open_hugging_face_folder(tmp_path).unused == ("classifier.bias", "classifier.weight")

@@ -9,8 +9,8 @@ import pytest
 import torch
 
 from pellucid.errors import DataError
-from pellucid.tracing.foreign import NAME, trace_hugging_face
-from pellucid.tracing.ready import trace_from_weights
+from pellucid.tracing.from_weights import trace_from_weights
+from pellucid.tracing.hugging_face import NAME, trace_hugging_face
 from pellucid.tracing.trace import Trace
 from pellucid.weights import from_hugging_face
 from tests.parity.tracing.models import FAMILIES, Letters, foreign_model
@@ -151,7 +151,7 @@ def test_a_target_without_a_decoder() -> None:
 
 
 def test_a_text_that_is_too_long() -> None:
-    with pytest.raises(DataError, match="the text has 66 tokens, the model 64 positions"):
+    with pytest.raises(DataError, match="the text has 66 tokens, but the model has 64 positions"):
         trace_hugging_face(foreign_model("bart"), Letters(), "a" * 65)
 
 

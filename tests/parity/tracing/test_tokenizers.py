@@ -6,7 +6,7 @@ import pytest
 
 from pellucid.text.hugging_face import HuggingFaceTokenizer
 from pellucid.text.special_ids import SpecialIds
-from pellucid.tracing.tokens import tokens_of
+from pellucid.tracing.tokens import make_tokens
 
 pytestmark = pytest.mark.foreign
 
@@ -46,19 +46,19 @@ def word_pieces() -> HuggingFaceTokenizer:
 
 def test_byte_level_pieces() -> None:
     tokenizer = byte_level()
-    found = tokens_of(tokenizer, [1, *tokenizer.encode("the dog 안"), 2])
+    found = make_tokens(tokenizer, [1, *tokenizer.encode("the dog 안"), 2])
     assert [(token.text, token.word) for token in found if not token.special and token.adds is None][:2] == [
         ("the", 0), (" dog", 1),
     ]  # fmt: skip
     assert [token.text for token in found[-4:]] == ["안[EC]", "안[95]", "안[88]", "</s>"]
     assert [token.piece for token in found[-4:-1]] == ["ì", "ķ", "Ī"]
     assert {token.word for token in found[-4:-1]} == {2}
-    assert "".join(token.written for token in found[1:-1]) == "the dog 안"
+    assert "".join(token.text_in_word for token in found[1:-1]) == "the dog 안"
 
 
 def test_word_pieces() -> None:
     tokenizer = word_pieces()
-    found = tokens_of(tokenizer, [1, *tokenizer.encode("unlikely, dogs xyz"), 2])
+    found = make_tokens(tokenizer, [1, *tokenizer.encode("unlikely, dogs xyz"), 2])
     assert [(token.text, token.piece, token.word, token.special) for token in found] == [
         ("<s>", "<s>", None, True),
         ("un", "un", 0, False),

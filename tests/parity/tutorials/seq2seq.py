@@ -8,12 +8,16 @@ from tests.parity.tutorials.masks import padded_and_causal, padding
 
 
 class Heads(nn.Module):
-    """`one_projection`: the same for queries, keys and values; as written, for the output, too, and without masks."""
+    """`one_projection`: one projection makes queries, keys and values.
+
+    `without_masks` and `without_output` are the slips of the post's code: no mask is applied; the output goes through
+    the one projection again, and `fc_o` is never used.
+    """
 
     def __init__(self, width: int, heads: int, one_projection: bool) -> None:
         super().__init__()
         self.heads = heads
-        self.as_written = False
+        self.without_masks = self.without_output = False
         self.names = ["fc_qkv"] * 3 if one_projection else ["fc_q", "fc_k", "fc_v"]
         for name in dict.fromkeys(self.names):
             self.add_module(name, nn.Linear(width, width))
@@ -25,10 +29,10 @@ class Heads(nn.Module):
             for name, x in zip(self.names, (query, key, key), strict=True)
         )
         scores = q @ k.permute(0, 1, 3, 2) / q.size(-1) ** 0.5
-        if not self.as_written:
+        if not self.without_masks:
             scores = scores.masked_fill(~mask, -1e10)
         joined = (scores.softmax(-1) @ v).permute(0, 2, 1, 3).flatten(2)
-        return self.fc_qkv(joined) if self.as_written else self.fc_o(joined)
+        return self.fc_qkv(joined) if self.without_output else self.fc_o(joined)
 
 
 class Inner(nn.Module):

@@ -128,7 +128,7 @@ def state(**parts: nn.Module) -> dict[str, Tensor]:
         (
             lambda: state(one=nn.Embedding(9, 16), two=nn.Embedding(9, 16), out=nn.Linear(16, 9)),
             "it is not clear which matrix is the `src_embedding`; it could be: `one.weight`, `two.weight`",
-            "give its name as `src_embedding`; there are: `one.weight` (9, 16), `two.weight` (9, 16), `out.weight`",
+            "give its name as `src_embedding`; candidates: `one.weight` (9, 16), `two.weight` (9, 16), `out.weight`",
         ),
         (
             lambda: state(embedding=nn.Embedding(9, 16), out=nn.Linear(16, 9), head=nn.Linear(16, 9)),
@@ -138,22 +138,22 @@ def state(**parts: nn.Module) -> dict[str, Tensor]:
         (
             lambda: state(out=nn.Linear(16, 9)),
             "it is not clear which matrix is the `src_embedding`; it could be: none",
-            "there are: `out.weight` (9, 16)",
+            "candidates: `out.weight` (9, 16)",
         ),
         (
-            lambda: {name: t for name, t in state(e=nn.Embedding(9, 16)).items() if "decoder" not in name},
-            "the state dict has 1 encoders and 0 decoders of `torch.nn`, but a Transformer has one each",
+            lambda: {name: t for name, t in state(e=nn.Embedding(9, 16)).items() if "encoder" not in name},
+            "the state dict has 0 encoders and 1 decoders of `torch.nn`, but a Transformer has one each",
             "holds one torch.nn.Transformer",
         ),
         (
             lambda: state(e=nn.Embedding(9, 16)) | {"model.encoder.layers.0.gate": torch.ones(3)},
-            "the state dict has 1 tensors that the layout `pytorch-transformer` does not know",
-            "take them out if they do not",
+            "the state dict has 1 tensors that are not in the layout `pytorch-transformer`",
+            "remove them if they do not",
         ),
         (
             lambda: {name: t for name, t in state(e=nn.Embedding(9, 16)).items() if "decoder.norm" not in name},
-            "one of the two stacks ends with a norm, the other does not",
-            "ours have it both or neither",
+            "only one of the two stacks ends with a norm",
+            "Pellucid has a final norm in both stacks or in neither",
         ),
     ],
 )
@@ -182,13 +182,13 @@ def test_options_that_cannot_be() -> None:
 
 def test_modules_that_are_no_such_thing() -> None:
     for module, message in (
-        (nn.Linear(2, 2), "a `Linear` with 0 `torch.nn.Transformer` in it was given, one is needed"),
+        (nn.Linear(2, 2), "a `Linear` with 0 `torch.nn.Transformer` in it was given, exactly one is required"),
         ("weights.pt", "a `str` with 0 `torch.nn.Transformer` in it"),
     ):
         with pytest.raises(ConfigError) as caught:
             from_torch(module)  # type: ignore[arg-type]
         assert message in str(caught.value)
-    with pytest.raises(CheckpointError, match="the activation `tanh` cannot be expressed"):
+    with pytest.raises(CheckpointError, match="the activation `tanh` is not supported"):
         from_torch(nn.Transformer(16, 2, 1, 1, 24, activation=torch.tanh))
     mixed = nn.Transformer(16, 2, 2, 1, 24)
     mixed.encoder.layers[1].norm_first = True

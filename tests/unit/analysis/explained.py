@@ -16,7 +16,7 @@ OPTIONS: dict[str, dict[str, Any]] = {
     "post-final": {"norm": "post", "final_norm": True},
     "pre": {"norm": "pre"},
     "pre-without-final": {"norm": "pre", "final_norm": False},
-    "rms-gated": {"norm": "pre", "norm_type": "rms", "gated": True, "activation": "silu", "bias": False},
+    "rms-gated": {"norm": "pre", "norm_type": "rms", "gated_feed_forward": True, "activation": "silu", "bias": False},
     "grouped-rotary": {"norm": "pre", "num_kv_heads": 2, "positions": "rotary", "qk_norm": True},
     "relative": {"positions": "relative", "head_dim": 3, "scale_embeddings": False},
     "learned": {"positions": "learned", "embedding_norm": True, "activation": "gelu", "output_bias": True},

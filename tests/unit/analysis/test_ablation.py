@@ -7,7 +7,7 @@ import pytest
 import torch
 from sacrebleu.metrics.bleu import BLEU
 
-from pellucid.analysis.ablation import Head, Outcome, ablate, heads_of, switched_off
+from pellucid.analysis.ablation import Head, ModelOutputs, ablate, disable_heads, list_heads
 from pellucid.config import ModelConfig
 from pellucid.errors import DataError
 from pellucid.model.families import DecoderOnly, SequenceClassifier
@@ -31,7 +31,7 @@ def only_one_knows():
     """All heads are dead but one, which adds ten times what it would."""
     model = translator()
     with torch.no_grad():
-        for head in heads_of(model):
+        for head in list_heads(model):
             stack = model.encoder if head.attention == "encoder.self" else model.decoder
             layer = stack.layers[head.layer]
             block = layer.cross_attn if head.attention == "cross" else layer.self_attn
@@ -45,7 +45,7 @@ def outcome(model, right):
     logits = model(SRC, TGT)
     losses = torch.nn.functional.cross_entropy(logits.transpose(1, 2), right, reduction="none").sum(dim=1)
     found = logits.argmax(dim=-1)
-    return Outcome(
+    return ModelOutputs(
         losses=losses.double().numpy(),
         tokens=np.full(len(right), right.size(1), np.float64),
         outputs=[" ".join(map(str, row)) for row in found.tolist()],
@@ -60,31 +60,33 @@ def ablation():
     references = [" ".join(map(str, row)) for row in right.tolist()]
     told = []
     found = ablate(model, lambda: outcome(model, right), references, told.append)
-    assert told == heads_of(model)
+    assert told == list_heads(model)
     return found
 
 
+@pytest.mark.slow
 def test_bleu_is_cut_as_the_references_script_asks():
     model, lines = only_one_knows(), ["一只黑狗在街上跑步", "两个男人在看一场足球比赛"] * 4
     right = model(SRC, TGT).argmax(dim=-1)
     wrong = replace(outcome(model, right), outputs=["一只黑狗在街上走路", "两个女人在看一场足球比赛"] * 4)
-    whole = ablate(model, lambda: wrong, lines, lambda head: None).whole["bleu"]
+    whole = ablate(model, lambda: wrong, lines, lambda head: None).baseline["bleu"]
     assert whole == pytest.approx(BLEU(tokenize="zh", force=True).corpus_score(wrong.outputs, [lines]).score)
     assert whole > 40
 
 
 def test_all_heads_are_switched_off_in_turn(ablation):
-    assert list(ablation.changes) == heads_of(translator())
+    assert list(ablation.changes) == list_heads(translator())
     assert len(ablation.changes) == 3 * (1 + 2 * 2)
     assert ablation.sentences == 8
-    assert ablation.whole["bleu"] == pytest.approx(100)
-    assert ablation.whole["accuracy"] == 100
+    assert ablation.baseline["bleu"] == pytest.approx(100)
+    assert ablation.baseline["accuracy"] == 100
 
 
+@pytest.mark.slow
 def test_dead_heads_change_nothing_and_the_knowing_one_much(ablation):
     for head, changes in ablation.changes.items():
         for metric, change in changes.items():
-            assert change.change == pytest.approx(change.score - ablation.whole[metric])
+            assert change.change == pytest.approx(change.score - ablation.baseline[metric])
             low, high = change.interval
             if head != KNOWING:
                 assert (change.change, low, high) == (0, 0, 0), (head, metric)
@@ -94,8 +96,8 @@ def test_dead_heads_change_nothing_and_the_knowing_one_much(ablation):
             else:
                 assert change.change < -20
                 assert high < 0
-    for metric in ablation.whole:
-        assert ablation.ranked(metric)[0] == KNOWING
+    for metric in ablation.baseline:
+        assert ablation.rank_heads(metric)[0] == KNOWING
 
 
 def test_the_changes_as_a_matrix_of_layers_and_heads(ablation):
@@ -122,7 +124,7 @@ def test_afterwards_the_model_is_what_it_was(stop):
     model = translator()
     weights, before = {name: value.clone() for name, value in model.state_dict().items()}, model(SRC, TGT)
     try:
-        with switched_off(model, KNOWING):
+        with disable_heads(model, KNOWING):
             assert not torch.equal(model(SRC, TGT), before)
             if stop is not None:
                 raise stop
@@ -136,7 +138,7 @@ def test_a_head_that_is_off_is_one_whose_part_of_the_output_matrix_is_zero():
     model, by_hand = translator(), translator()
     with torch.no_grad():
         by_hand.decoder.layers[1].cross_attn.out_proj.weight[:, 8:12] = 0
-    with switched_off(model, KNOWING):
+    with disable_heads(model, KNOWING):
         torch.testing.assert_close(model(SRC, TGT), by_hand(SRC, TGT))
         cache, expected = model.start(SRC, 1), by_hand.start(SRC, 1)
         torch.testing.assert_close(model.step(TGT[:, :1], cache), by_hand.step(TGT[:, :1], expected))
@@ -146,7 +148,7 @@ def test_several_heads_at_once():
     model = translator()
     alone = []
     for heads in ([KNOWING], [KNOWING, Head("encoder.self", 0, 0)]):
-        with switched_off(model, *heads):
+        with disable_heads(model, *heads):
             alone.append(model(SRC, TGT))
     assert not torch.equal(*alone)
 
@@ -160,22 +162,22 @@ def test_several_heads_at_once():
     ids=["classifier", "language model"],
 )
 def test_the_other_families(model, heads):
-    assert {head.attention for head in heads_of(model)} == {heads}
-    assert len(heads_of(model)) == 6
+    assert {head.attention for head in list_heads(model)} == {heads}
+    assert len(list_heads(model)) == 6
     model.eval()
     before = model(SRC)
-    with switched_off(model, Head(heads, 0, 0)):
+    with disable_heads(model, Head(heads, 0, 0)):
         assert not torch.equal(model(SRC), before)
 
 
 def test_heads_that_are_not_there():
     with (
         pytest.raises(DataError, match="the model has no cross layer 2 head 0"),
-        switched_off(translator(), Head("cross", 2, 0)),
+        disable_heads(translator(), Head("cross", 2, 0)),
     ):
         pass
 
 
 def test_nothing_to_score():
     with pytest.raises(DataError, match="0 sentences"):
-        ablate(translator(), lambda: Outcome(losses=np.zeros(0), tokens=np.zeros(0)))
+        ablate(translator(), lambda: ModelOutputs(losses=np.zeros(0), tokens=np.zeros(0)))

@@ -4,11 +4,11 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from pellucid.analysis.ablation import Head, switched_off
+from pellucid.analysis.ablation import Head, disable_heads
 from pellucid.analysis.contributions import (
     LARGEST_ERROR,
-    against_likeliest,
-    contributions,
+    attribute_against_runner_up,
+    attribute_logits,
     frozen,
     source_contributions,
 )
@@ -32,7 +32,7 @@ def test_the_parts_sum_to_the_logit_of_every_row(name: str) -> None:
     pass_of = traced(model)
     logits = logits_of(model, pass_of)
     for row in range(len(logits)):
-        found = contributions(model, pass_of, row=row)
+        found = attribute_logits(model, pass_of, row=row)
         assert found.word.id is not None
         expected = float(logits[row, found.word.id])
         assert found.total == pytest.approx(expected, abs=1e-5)
@@ -44,18 +44,18 @@ def test_the_parts_sum_to_the_logit_of_every_row(name: str) -> None:
 def test_against_another_word_they_sum_to_the_difference(name: str) -> None:
     model = MODELS[name]()
     pass_of = traced(model)
-    found = contributions(model, pass_of, row=0, against=1)
+    found = attribute_logits(model, pass_of, row=0, foil=1)
     logits = logits_of(model, pass_of)[0]
     assert sum(part.value for part in found.parts) == pytest.approx(
         float(logits[found.word.id] - logits[1]), abs=LARGEST_ERROR
     )
-    assert found.against is not None
-    assert found.against.id == 1
+    assert found.foil is not None
+    assert found.foil.id == 1
 
 
 def test_the_parts_stand_in_the_order_of_the_pass() -> None:
     model = transformer(num_heads=2)
-    names = [part.name for part in contributions(model, traced(model)).parts]
+    names = [part.name for part in attribute_logits(model, traced(model)).parts]
     layer = [f"{kind} layer {{0}} head {head}" for kind in ("decoder.self", "cross") for head in (0, 1)]
     layers = [name.format(number) for number in (0, 1) for name in [*layer, "feed forward {0}"]]
     assert names == ["embedding", *layers, "biases"]
@@ -71,13 +71,13 @@ def test_the_last_layers_heads_add_what_is_missing_without_them(norm: str) -> No
         for layer in model.decoder.layers:
             layer.cross_attn_norm, layer.feed_forward_norm = nn.Identity(), nn.Identity()
     pass_of = traced(model)
-    explained = contributions(model, pass_of, row=2)
+    explained = attribute_logits(model, pass_of, row=2)
     assert explained.error < LARGEST_ERROR
     found = {part.name: part.value for part in explained.parts}
     word = pass_of.sequences["out"][2].id
     whole = logits_of(model, pass_of)[2, word]
     for head in (0, 1):
-        with switched_off(model, Head("cross", 1, head)):
+        with disable_heads(model, Head("cross", 1, head)):
             without = logits_of(model, pass_of)[2, word]
         assert found[f"cross layer 1 head {head}"] == pytest.approx(float(whole - without), abs=1e-4)
 
@@ -85,12 +85,13 @@ def test_the_last_layers_heads_add_what_is_missing_without_them(norm: str) -> No
 def test_a_head_that_is_switched_off_adds_nothing_and_the_sum_holds() -> None:
     model = transformer()
     pass_of = traced(model)
-    with switched_off(model, Head("cross", 0, 1)):
-        found = contributions(model, pass_of, row=1)
+    with disable_heads(model, Head("cross", 0, 1)):
+        found = attribute_logits(model, pass_of, row=1)
     assert next(part.value for part in found.parts if part.name == "cross layer 0 head 1") == 0.0
     assert found.error < LARGEST_ERROR
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", MODELS)
 def test_what_comes_from_the_places_is_what_the_heads_carry(name: str) -> None:
     """Summed over places, and against the mean of all words, it is the sum of the heads' parts."""
@@ -100,7 +101,7 @@ def test_what_comes_from_the_places_is_what_the_heads_carry(name: str) -> None:
     kind = {"transformer": "cross", "decoder": "decoder.self", "classifier": "encoder.self"}[name.partition("-")[0]]
     size = model.config.num_classes or model.config.tgt_vocab_size
     for row in range(len(by_place))[:2]:
-        parts = [contributions(model, pass_of, row=row, against=word).parts for word in range(size)]
+        parts = [attribute_logits(model, pass_of, row=row, foil=word).parts for word in range(size)]
         carried = sum(p.value for some in parts for p in some if p.attention == kind) / size
         assert float(by_place[row].sum()) == pytest.approx(carried, abs=1e-4)
 
@@ -111,10 +112,10 @@ def test_a_norm_that_sublayers_share_is_refused() -> None:
     layer.cross_attn_norm = layer.feed_forward_norm
     pass_of = traced(model)
     with pytest.raises(
-        DataError, match=r"`cross_attn_norm` and `feed_forward_norm` of `decoder\.layers\.1` are one module"
+        DataError, match=r"`cross_attn_norm` and `feed_forward_norm` of `decoder\.layers\.1` are the same module"
     ) as caught:
-        contributions(model, pass_of)
-    assert caught.value.hint == "give each sublayer a norm of its own"
+        attribute_logits(model, pass_of)
+    assert caught.value.hint == "use a separate norm in each sublayer"
 
 
 @pytest.mark.parametrize(
@@ -136,44 +137,42 @@ def test_a_frozen_norm_gives_back_what_the_norm_gives(norm: nn.Module) -> None:
 
 def test_a_row_is_the_first_word_unless_it_is_given(translator: Translator) -> None:
     pass_of = translator.trace("a b c", "c b a")
-    assert contributions(translator, pass_of).row == 0
-    assert contributions(translator, pass_of, row=1).word == pass_of.sequences["out"][1]
+    assert attribute_logits(translator, pass_of).row == 0
+    assert attribute_logits(translator, pass_of, row=1).word == pass_of.sequences["out"][1]
     with pytest.raises(DataError, match=r"`row=9` must be in 0..3") as caught:
-        contributions(translator, pass_of, row=9)
-    assert caught.value.hint == "4 tokens were written"
+        attribute_logits(translator, pass_of, row=9)
+    assert caught.value.hint == "4 tokens were generated"
 
 
 def test_a_word_may_be_given_as_text(translator: Translator) -> None:
     pass_of = translator.trace("a b c", "c b a")
-    found = contributions(translator, pass_of, row=0, against="b")
-    assert found.against is not None
-    assert (found.against.id, found.against.text) == (pass_of.sequences["out"][1].id, "b")
-    with pytest.raises(
-        DataError, match=r'`against="a b"` is not one token that the model knows: it is read as 2 \(a b\)'
-    ):
-        contributions(translator, pass_of, against="a b")
-    with pytest.raises(DataError, match=r'`against="cat"` is not one token .* 1 \(<unk>\)'):
-        contributions(translator, pass_of, against="cat")
-    with pytest.raises(DataError, match=r"`against=-1` is no id of the model's: they are 0\.\.11"):
-        contributions(translator, pass_of, against=-1)
+    found = attribute_logits(translator, pass_of, row=0, foil="b")
+    assert found.foil is not None
+    assert (found.foil.id, found.foil.text) == (pass_of.sequences["out"][1].id, "b")
+    with pytest.raises(DataError, match=r'`foil="a b"` is not one token of the model: it is encoded as 2 \(a b\)'):
+        attribute_logits(translator, pass_of, foil="a b")
+    with pytest.raises(DataError, match=r'`foil="cat"` is not one token .* 1 \(<unk>\)'):
+        attribute_logits(translator, pass_of, foil="cat")
+    with pytest.raises(DataError, match=r"`foil=-1` is not an id of the model: the ids are 0\.\.11"):
+        attribute_logits(translator, pass_of, foil=-1)
 
 
 def test_without_a_tokenizer_a_word_is_an_id() -> None:
     model = transformer()
-    with pytest.raises(DataError, match='`against="cat"` is a text, and the model came without a tokenizer'):
-        contributions(model, traced(model), against="cat")
+    with pytest.raises(DataError, match='`foil="cat"` is a text, but the model has no tokenizer'):
+        attribute_logits(model, traced(model), foil="cat")
 
 
 def test_a_trace_of_another_model_is_refused() -> None:
     model, other = transformer(), transformer()
-    with pytest.raises(DataError, match="recorded of another model"):
-        contributions(other, traced(model))
+    with pytest.raises(DataError, match="recorded with another model"):
+        attribute_logits(other, traced(model))
 
 
 def test_an_encoder_alone_writes_nothing() -> None:
     model = encoder()
-    with pytest.raises(DataError, match="a model of the class EncoderOnly says nothing that could be explained"):
-        contributions(model, trace(model, source()))
+    with pytest.raises(DataError, match="a model of the class EncoderOnly has no output that could be explained"):
+        attribute_logits(model, trace(model, source()))
 
 
 class Halved(nn.Module):
@@ -185,8 +184,8 @@ class Halved(nn.Module):
 
 def test_a_norm_of_ones_own_is_refused_and_named() -> None:
     model = Transformer(tiny_config(), Parts(norm=lambda config: Halved()))
-    with pytest.raises(DataError, match="a norm of the class Halved cannot be held at its mean and deviation"):
-        contributions(model, traced(model))
+    with pytest.raises(DataError, match="a norm of the class Halved cannot be linearized at its mean and deviation"):
+        attribute_logits(model, traced(model))
 
 
 class Summed(nn.Module):
@@ -202,38 +201,38 @@ class Summed(nn.Module):
 
 def test_parts_of_ones_own_count_whole() -> None:
     model = Transformer(tiny_config(), Parts(attention=lambda config: Summed(), feed_forward=lambda config: Summed()))
-    found = contributions(model, traced(model))
+    found = attribute_logits(model, traced(model))
     assert "cross layer 1" in [part.name for part in found.parts]
     assert found.error < LARGEST_ERROR
 
 
 def test_what_attention_of_ones_own_carries_is_not_known() -> None:
     """Of one layer or of all: what is left of the others would pass for the whole."""
-    hint = 'occlusion need not know: `method="occlusion"`'
+    hint = 'use `method="occlusion"`, which does not depend on it'
     model = transformer()
     model.decoder.layers[1].cross_attn = Summed()
-    with pytest.raises(DataError, match="the `cross` attention of layer 1 is somebody's own") as caught:
+    with pytest.raises(DataError, match="the `cross` attention of layer 1 is custom") as caught:
         attribute(model, traced(model), method="direct")
     assert caught.value.hint == hint
     alone = DecoderOnly(ModelConfig.decoder(vocab_size=20, num_layers=2, **SIZES), Parts(attention=lambda _: Summed()))
-    with pytest.raises(DataError, match=r"the `decoder\.self` attention of layer 1 is somebody's own"):
+    with pytest.raises(DataError, match=r"the `decoder\.self` attention of layer 1 is custom"):
         attribute(alone, traced(alone), method="direct")
 
 
 def test_the_likeliest_other_word_of_a_row(translator: Translator) -> None:
     pass_of = translator.trace("a b c", "c b a")
-    every = against_likeliest(translator, pass_of)
+    every = attribute_against_runner_up(translator, pass_of)
     assert [one.row for one in every] == [0, 1, 2, 3]
-    assert against_likeliest(translator, pass_of, row=2) == [every[2]]
-    assert every[2].against is not None
-    assert every[2].against.id != every[2].word.id
+    assert attribute_against_runner_up(translator, pass_of, row=2) == [every[2]]
+    assert every[2].foil is not None
+    assert every[2].foil.id != every[2].word.id
     with pytest.raises(DataError, match=r"`row=4` must be in 0\.\.3"):
-        against_likeliest(translator, pass_of, row=4)
+        attribute_against_runner_up(translator, pass_of, row=4)
 
 
 def test_what_a_page_takes(translator: Translator) -> None:
-    found = contributions(translator, translator.trace("a b c", "c b a"), row=1, against=5).to_json()
-    assert list(found) == ["row", "word", "against", "total", "parts", "error"]
+    found = attribute_logits(translator, translator.trace("a b c", "c b a"), row=1, foil=5).to_json()
+    assert list(found) == ["row", "word", "foil", "total", "parts", "error"]
     assert found["word"].keys() == {"text", "piece", "id"}
     assert found["parts"][1].keys() == {"name", "value", "attention", "layer", "head"}
     assert found["parts"][0].keys() == {"name", "value"}
@@ -244,16 +243,16 @@ def test_a_classifier_says_its_label() -> None:
     model = MODELS["classifier-first"]()
     assert isinstance(model, SequenceClassifier)
     pass_of = traced(model)
-    found = contributions(model, pass_of)
+    found = attribute_logits(model, pass_of)
     assert (found.row, found.word.id) == (0, int(logits_of(model, pass_of).argmax()))
 
 
 def test_classes_without_labels_are_called_by_their_numbers() -> None:
     model = MODELS["classifier-first"]()
     pass_of = traced(model)
-    found = contributions(model, pass_of, against="1")
-    assert found.against is not None
-    assert (found.against.id, found.against.text) == (1, "1")
+    found = attribute_logits(model, pass_of, foil="1")
+    assert found.foil is not None
+    assert (found.foil.id, found.foil.text) == (1, "1")
     with pytest.raises(DataError, match="the model has no label `good`") as caught:
-        contributions(model, pass_of, against="good")
+        attribute_logits(model, pass_of, foil="good")
     assert caught.value.hint == "it has 0, 1, 2, 3"

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from pellucid.analysis.flow import FORMULAS, LIMITS, norm_weighted, rollout, share_of_rows
+from pellucid.analysis.flow import FORMULAS, LIMITS, compute_rollout, norm_weighted, share_of_rows
 from pellucid.errors import DataError
 from pellucid.tracing.attention import AttentionTrace
 from pellucid.tracing.trace import Trace
@@ -35,7 +35,7 @@ def trace_of(**attentions):
 
 def test_the_rollout_of_two_layers_by_hand():
     first, second = random_weights(1, 2, 3, 3), random_weights(1, 2, 3, 3)
-    found = rollout(trace_of(encoder_self=np.concatenate([first, second])))["encoder.self"]
+    found = compute_rollout(trace_of(encoder_self=np.concatenate([first, second])))["encoder.self"]
     mixed = [(np.eye(3) + layer[0].mean(axis=0)) / 2 for layer in (first, second)]
     np.testing.assert_allclose(found[0], mixed[0], atol=1e-6)
     np.testing.assert_allclose(found[1], mixed[1] @ mixed[0], atol=1e-6)
@@ -43,13 +43,13 @@ def test_the_rollout_of_two_layers_by_hand():
 
 
 def test_a_decoder_alone_looks_at_nothing_ahead():
-    found = rollout(trace_of(decoder_self=random_weights(3, 2, 4, 4, causal=True)))["decoder.self"]
+    found = compute_rollout(trace_of(decoder_self=random_weights(3, 2, 4, 4, causal=True)))["decoder.self"]
     np.testing.assert_allclose(found.sum(axis=-1), 1, atol=1e-6)
     assert not np.triu(found, 1).any()
 
 
 def test_the_rollout_of_a_translation_parts_each_place_between_target_and_source():
-    found = rollout(
+    found = compute_rollout(
         trace_of(
             encoder_self=random_weights(2, 2, 5, 5),
             decoder_self=random_weights(2, 2, 3, 3, causal=True),
@@ -66,7 +66,7 @@ def test_the_first_decoder_layer_by_hand():
         random_weights(1, 1, 2, 2, causal=True),
         random_weights(1, 1, 2, 2),
     )
-    found = rollout(trace_of(encoder_self=encoder, decoder_self=own, cross=cross))
+    found = compute_rollout(trace_of(encoder_self=encoder, decoder_self=own, cross=cross))
     np.testing.assert_allclose(found["decoder.self"][0], (np.eye(2) + own[0, 0]) / 4, atol=1e-6)
     memory = (np.eye(2) + encoder[0, 0]) / 2
     np.testing.assert_allclose(found["cross"][0], cross[0, 0] @ memory / 2, atol=1e-6)

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 import pellucid
-from pellucid.analysis.ablation import Head, switched_off
-from pellucid.analysis.heads import own_texts
+from pellucid.analysis.ablation import Head, disable_heads
+from pellucid.analysis.heads import read_run_texts
 from pellucid.config import TASKS, Recipe
 from pellucid.errors import ConfigError, DataError
 from pellucid.run.folder import RunFolder
@@ -21,13 +21,13 @@ SOURCES, TARGETS = ([pair[side] for pair in PAIRS] for side in (0, 1))
 
 def test_the_change_is_that_of_the_scores_with_a_head_switched_off(translator: Translator) -> None:
     told: list[Head] = []
-    found = pellucid.ablate(translator, SOURCES, TARGETS, say=told.append)
+    found = pellucid.ablate(translator, SOURCES, TARGETS, log_line=told.append)
     assert sorted(found.changes) == sorted(told)
-    assert set(found.whole) == {"loss", "bleu"}
+    assert set(found.baseline) == {"loss", "bleu"}
     assert found.sentences == len(PAIRS)
-    worst = found.ranked("loss")[0]
+    worst = found.rank_heads("loss")[0]
     tokens = sum(len(target.split()) + 1 for target in TARGETS)
-    with switched_off(translator.model, worst):
+    with disable_heads(translator.model, worst):
         without = -sum(translator.score(SOURCES, TARGETS)) / tokens
     assert found.changes[worst]["loss"].score == pytest.approx(without, rel=1e-5)
     assert found.changes[worst]["loss"].change > 0
@@ -38,7 +38,7 @@ def test_a_folder_is_opened_and_its_own_texts_are_taken(translator: Translator, 
     assert by_folder == pellucid.ablate(translator, SOURCES, TARGETS, metric="loss")
     own = pellucid.ablate(str(finished_run), metric="loss", sentences=5, device="cpu")
     assert own.sentences == 5
-    assert set(own.whole) == {"loss"}
+    assert set(own.baseline) == {"loss"}
 
 
 @pytest.mark.parametrize(
@@ -46,11 +46,11 @@ def test_a_folder_is_opened_and_its_own_texts_are_taken(translator: Translator, 
     [
         ({"sentences": 1}, ConfigError, "`sentences=1` must be at least 2"),
         ({"targets": None}, ConfigError, "the translations of the texts are not given"),
-        ({"sources": None}, ConfigError, "`targets=` are given without their texts"),
-        ({"sources": None, "targets": None}, ConfigError, "there is no text: only a run's folder knows its own"),
+        ({"sources": None}, ConfigError, "`targets=` are given without `sources=`"),
+        ({"sources": None, "targets": None}, ConfigError, "no text is given, and only a run folder has texts"),
         ({"targets": ["a"]}, DataError, "`sources=` has 12 texts and `targets=` 1"),
-        ({"sources": [""], "targets": ["a"]}, DataError, "there is no text to score"),
-        ({"metric": "accuracy"}, ConfigError, "`metric=accuracy` cannot be measured of this model"),
+        ({"sources": [""], "targets": ["a"]}, DataError, "no text to score"),
+        ({"metric": "accuracy"}, ConfigError, "`metric=accuracy` cannot be measured for this model"),
     ],
 )
 def test_what_cannot_be_measured(
@@ -62,7 +62,7 @@ def test_what_cannot_be_measured(
 
 def test_texts_that_a_script_handed_over_are_not_in_the_folder(tmp_path: Path) -> None:
     RunFolder(tmp_path / "run").begin(Recipe())
-    said = f"the texts of the run `{tmp_path / 'run'}` were handed over by a script"
+    said = f"the texts of the run `{tmp_path / 'run'}` were passed in memory"
     with pytest.raises(ConfigError, match=f"^{re.escape(said)}$") as error:
-        own_texts(tmp_path / "run", TASKS["translate"])
+        read_run_texts(tmp_path / "run", TASKS["translate"])
     assert error.value.hint.startswith("give texts as")

@@ -5,7 +5,7 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from pellucid.analysis.lens import lens
+from pellucid.analysis.lens import logit_lens
 from pellucid.errors import DataError
 from pellucid.model.families import SequenceClassifier
 from pellucid.model.parts import Parts
@@ -20,7 +20,7 @@ from tests.unit.tracing.models import transformer
 def test_the_last_stage_is_what_the_model_writes(name: str) -> None:
     model = MODELS[name]()
     pass_of = traced(model)
-    found, probabilities = lens(model, pass_of, top=3), logits_of(model, pass_of).softmax(-1)
+    found, probabilities = logit_lens(model, pass_of, top=3), logits_of(model, pass_of).softmax(-1)
     best = probabilities.topk(3)
     np.testing.assert_allclose(found.probabilities[-1], best.values.numpy(), atol=1e-6)
     assert [[token.id for token in row] for row in found.top[-1]] == best.indices.tolist()
@@ -33,7 +33,7 @@ def test_the_last_stage_is_what_the_model_writes(name: str) -> None:
 @pytest.mark.parametrize("name", MODELS)
 def test_each_sublayer_is_a_stage(name: str) -> None:
     model = MODELS[name]()
-    found = lens(model, traced(model))
+    found = logit_lens(model, traced(model))
     kinds = ["self_attn", *(["cross_attn"] if name.startswith("transformer") else []), "feed_forward"]
     assert found.stages == ("embedding", *(f"layer {layer} {kind}" for layer in (0, 1) for kind in kinds))
     assert found.probabilities.shape[:2] == found.chosen.shape == found.ranks.shape
@@ -45,7 +45,7 @@ def test_a_stage_is_the_models_that_ends_there(options: str) -> None:
     """A model whose last layer is taken away writes what the lens shows behind the layer before."""
     model = MODELS[f"transformer-{options}"]()
     pass_of = traced(model)
-    found = lens(model, pass_of)
+    found = logit_lens(model, pass_of)
     del model.decoder.layers[1]
     probabilities = logits_of(model, pass_of).softmax(-1)
     at = found.stages.index("layer 0 feed_forward")
@@ -59,13 +59,13 @@ def test_the_embedding_is_read_as_well() -> None:
     with torch.inference_mode():
         states = model.decoder.norm(model.tgt_embedding(ids))
         expected = model.output_projection(states)[0].softmax(-1)
-    np.testing.assert_allclose(lens(model, pass_of).probabilities[0], expected.topk(5).values.numpy(), atol=1e-6)
+    np.testing.assert_allclose(logit_lens(model, pass_of).probabilities[0], expected.topk(5).values.numpy(), atol=1e-6)
 
 
 def test_a_classifier_has_one_row_which_is_its_label() -> None:
     model = MODELS["classifier-pooler"]()
     assert isinstance(model, SequenceClassifier)
-    found = lens(model, traced(model), top=9)
+    found = logit_lens(model, traced(model), top=9)
     assert (found.sequence, len(found.rows), found.rows[0].text) == ("classes", 1, str(found.rows[0].id))
     assert found.probabilities.shape == (5, 1, 4), "there are four classes"
     np.testing.assert_allclose(found.probabilities.sum(axis=-1), 1, atol=1e-6)
@@ -73,7 +73,7 @@ def test_a_classifier_has_one_row_which_is_its_label() -> None:
 
 def test_what_a_page_takes(translator: Translator) -> None:
     pass_of = translator.trace("a b c", "c b a")
-    found = lens(translator, pass_of, top=2).to_json()
+    found = logit_lens(translator, pass_of, top=2).to_json()
     assert list(found) == ["sequence", "stages", "cells"]
     cell = found["cells"][-1][0]
     assert list(cell) == ["top", "chosen", "rank"]
@@ -88,14 +88,14 @@ def test_what_a_page_takes(translator: Translator) -> None:
 
 
 def test_it_says_itself_in_a_line(translator: Translator) -> None:
-    told = repr(lens(translator, translator.trace("a b c", "c b a")))
-    assert told.startswith("Lens(4 stages x 4 rows of `out`; the word that was written is the first for the last ")
+    told = repr(logit_lens(translator, translator.trace("a b c", "c b a")))
+    assert told.startswith("Lens(4 stages x 4 rows of `out`; the generated word is the first for the last ")
 
 
 def test_nothing_to_keep_is_refused() -> None:
     model = transformer()
     with pytest.raises(DataError, match=r"`top` \(0\) must be at least 1"):
-        lens(model, traced(model), top=0)
+        logit_lens(model, traced(model), top=0)
 
 
 class Alone(nn.Module):
@@ -107,6 +107,8 @@ class Alone(nn.Module):
 
 def test_layers_that_do_not_tell_are_counted() -> None:
     model = Transformer(tiny_config(), Parts(decoder_layer=lambda config: Alone()))
-    with pytest.raises(DataError, match="2 of the 2 layers of the decoder do not tell what they add") as caught:
-        lens(model, traced(model))
+    with pytest.raises(
+        DataError, match="2 of the 2 layers of the decoder do not report their residual updates"
+    ) as caught:
+        logit_lens(model, traced(model))
     assert "pellucid.EncoderLayer or DecoderLayer" in caught.value.hint

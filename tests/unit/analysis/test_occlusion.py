@@ -6,7 +6,7 @@ import torch
 
 from pellucid.analysis.gradients import gradients
 from pellucid.analysis.occlusion import attribute
-from pellucid.analysis.replay import Replay, reading_embedding
+from pellucid.analysis.replay import Replay, get_input_embedding
 from pellucid.errors import DataError
 from pellucid.model.families import DecoderOnly, SequenceClassifier
 from pellucid.model.transformer import Transformer
@@ -70,7 +70,7 @@ def test_integrated_gradients_sum_to_what_the_way_gains(name: str) -> None:
     model = MODELS[name]()
     replay = Replay(model, traced(model))
     found = gradients(replay, 300)
-    embedding = reading_embedding(replay.model)
+    embedding = get_input_embedding(replay.model)
     handle = embedding.tokens.register_forward_hook(lambda module, given, output: torch.zeros_like(output))
     without = replay.log_probs(torch.ones(1, len(replay.read), dtype=torch.bool))[0]
     handle.remove()
@@ -88,7 +88,7 @@ def test_a_gradient_is_what_a_small_step_changes(name: str) -> None:
     def with_share(share: float) -> torch.Tensor:
         scale = torch.ones(len(replay.read), 1, dtype=torch.float64)
         scale[place] = share
-        handle = reading_embedding(replay.model).tokens.register_forward_hook(
+        handle = get_input_embedding(replay.model).tokens.register_forward_hook(
             lambda module, given, output: output * scale
         )
         try:
@@ -131,14 +131,14 @@ def test_pieces_of_a_word_count_together(translator: Translator) -> None:
 def test_all_methods_have_the_same_shape(method: str, translator: Translator) -> None:
     found = attribute(translator, translator.trace("a b c", "c b a"), method=method)  # type: ignore[arg-type]
     assert found.values.shape == (4, 3)
-    assert repr(found) == f"Attribution({method}: 4 tokens written, 3 words read)"
+    assert repr(found) == f"Attribution({method}: 4 output tokens, 3 input words)"
 
 
 def test_a_classifiers_row_is_its_label() -> None:
     model = MODELS["classifier-first"]()
     found = attribute(model, traced(model))
     assert len(found.rows) == 1
-    assert found.of().tolist() == found.of(0).tolist()
+    assert found.get_values().tolist() == found.get_values(0).tolist()
 
 
 def test_what_cannot_be_is_refused() -> None:
@@ -150,7 +150,7 @@ def test_what_cannot_be_is_refused() -> None:
     with pytest.raises(DataError, match=r"`steps=0` must be at least 1"):
         attribute(model, pass_of, method="integrated", steps=0)
     with pytest.raises(DataError, match=r"`row=4` must be in 0\.\.3"):
-        attribute(model, pass_of).of(4)
+        attribute(model, pass_of).get_values(4)
     plain = encoder()
-    with pytest.raises(DataError, match="EncoderOnly says nothing"):
+    with pytest.raises(DataError, match="EncoderOnly has no output"):
         attribute(plain, trace(plain, source()))

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from pellucid.analysis.statistics import STATISTICS, row_entropy, sink_columns, statistics
+from pellucid.analysis.statistics import STATISTICS, make_sink_mask, row_entropy, statistics
 from pellucid.errors import DataError
 from pellucid.tracing.attention import AttentionTrace
 from pellucid.tracing.tokens import Token
@@ -68,7 +68,7 @@ def test_a_row_that_may_attend_to_the_sink_alone_says_nothing_about_it():
 
 def test_sinks_are_the_first_and_the_special_tokens():
     tokens = [Token("Ein", "▁Ein"), Token("Hund", "▁Hund"), Token("</s>", "</s>", special=True)]
-    sinks = sink_columns(tokens)
+    sinks = make_sink_mask(tokens)
     assert sinks.tolist() == [True, False, True]
     weights = np.array([[[0.1, 0.6, 0.3]] * 3])
     assert statistics(ready(weights), sinks)["sink"][0, 0] == pytest.approx(0.4)

@@ -3,7 +3,14 @@
 import numpy as np
 import pytest
 
-from pellucid.analysis.weights import describe_hidden, hide_tokens, kept_tokens, merge_words, word_tokens, words_of
+from pellucid.analysis.weights import (
+    describe_hidden,
+    group_tokens_by_word,
+    hide_tokens,
+    make_visible_mask,
+    merge_words,
+    word_tokens,
+)
 from pellucid.errors import DataError
 from pellucid.tracing.tokens import Token
 
@@ -14,7 +21,7 @@ WEIGHTS = np.array([[0.4, 0.3, 0.2, 0.1], [0.0, 0.5, 0.3, 0.2], [0.1, 0.2, 0.3, 
 
 
 def test_pieces_of_a_word_stand_together():
-    assert words_of(TOKENS) == [[0], [1, 2], [3]]
+    assert group_tokens_by_word(TOKENS) == [[0], [1, 2], [3]]
     assert [(token.text, token.piece) for token in word_tokens(TOKENS)] == [
         ("<s>", "<s>"), ("Hunde", "▁Hunde"), ("안", "▁안"),
     ]  # fmt: skip
@@ -23,7 +30,7 @@ def test_pieces_of_a_word_stand_together():
 
 def test_the_same_word_number_in_two_segments_is_two_words():
     pair = (Token("a", "a", word=0), Token("b", "b", word=0, segment=1), START, START)
-    assert words_of(pair) == [[0], [1], [2], [3]]
+    assert group_tokens_by_word(pair) == [[0], [1], [2], [3]]
 
 
 def test_a_word_gets_the_sum_over_its_keys_and_the_mean_over_its_queries():
@@ -34,7 +41,9 @@ def test_a_word_gets_the_sum_over_its_keys_and_the_mean_over_its_queries():
 
 
 def test_hiding_the_special_tokens_scales_each_row_and_tells_the_share():
-    weights, share = hide_tokens(WEIGHTS, ROWS, TOKENS, kept_tokens(ROWS), kept_tokens(TOKENS, special=False))
+    weights, share = hide_tokens(
+        WEIGHTS, ROWS, TOKENS, make_visible_mask(ROWS), make_visible_mask(TOKENS, special=False)
+    )
     np.testing.assert_allclose(weights[0], [0.5, 1 / 3, 1 / 6], atol=1e-6)
     np.testing.assert_allclose(weights.sum(axis=-1), 1, atol=1e-6)
     assert share == pytest.approx(0.5 / 3)
@@ -44,7 +53,7 @@ def test_hiding_the_special_tokens_scales_each_row_and_tells_the_share():
 
 def test_a_hidden_row_leaves_the_share_of_the_others():
     kept_rows = np.array([False, True, True])
-    weights, share = hide_tokens(WEIGHTS, ROWS, TOKENS, kept_rows, kept_tokens(TOKENS, sink=False))
+    weights, share = hide_tokens(WEIGHTS, ROWS, TOKENS, kept_rows, make_visible_mask(TOKENS, sink=False))
     assert weights.shape == (2, 3)
     assert share == pytest.approx(0.05)
 

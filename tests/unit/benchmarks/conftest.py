@@ -21,7 +21,7 @@ from pellucid.config import DecodeConfig
 from pellucid.data.dates import split_dates
 from pellucid.model.transformer import Transformer
 from pellucid.tasks.translator import Translator
-from pellucid.text.tokenizers import Tokenizers
+from pellucid.text.tokenizers import TokenizerPair
 from pellucid.text.vocabulary import Vocabulary
 from tests.processes import python
 from tests.tiny_model import tiny_config
@@ -106,7 +106,7 @@ def translator_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     shape: dict[str, Any] = {"norm": "post", "final_norm": False, "tie_embeddings": "all", "num_heads": 2}
     model = Transformer(tiny_config(src_vocab_size=letters.size, tgt_vocab_size=letters.size, **shape))
     folder = tmp_path_factory.mktemp("translator") / "model"
-    Translator(model, Tokenizers(letters, letters), DecodeConfig(beam_size=2, max_length=8)).save(folder)
+    Translator(model, TokenizerPair(letters, letters), DecodeConfig(beam_size=2, max_length=8)).save(folder)
     return folder
 
 

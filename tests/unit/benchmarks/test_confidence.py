@@ -1,9 +1,7 @@
-"""The benchmark of confidence: what it plants, and a run of it in small."""
+"""Runs the benchmark of confidence in small."""
 
-import random
 from collections.abc import Callable
 from pathlib import Path
-from types import ModuleType
 
 import pytest
 
@@ -11,20 +9,6 @@ from tests.toy_task import reversed_letters, write_pairs
 from tests.unit.benchmarks.conftest import Ran
 
 pytestmark = pytest.mark.slow
-
-
-def test_what_is_planted(script: Callable[[str], ModuleType]) -> None:
-    module = script("confidence")
-    line = "a small dog runs over the green meadow ."
-    for seed in range(20):
-        draw = random.Random(seed)
-        longer = module.looped(line, draw).split()
-        assert len(longer) >= len(line.split()) + 3
-        assert set(longer) == set(line.split())
-        other = module.deranged(9, draw)
-        assert sorted(other) == list(range(9))
-        assert all(number != place for place, number in enumerate(other))
-    assert module.half_copied("ein Hund läuft schnell", "a dog runs fast") == "a dog läuft schnell"
 
 
 @pytest.mark.slow
@@ -37,10 +21,10 @@ def test_in_small(
     for one in table["measured"]:
         assert all(0 <= value <= 1 for name in ("before", "calibrated") for value in one[name].values())
         assert set(one["planted"]) == {
-            "loops", "copies", "half copies", "mismatched translations", "mismatched references",
+            "loops", "copies", "half copies", "mismatched translations", "mismatched references", "dropped clauses",
         }  # fmt: skip
         assert one["planted"]["loops"]["auroc"] > 0.5
-    assert len(lines) == 14
+    assert len(lines) == 16
     with pytest.raises(SystemExit) as stop:
         run_script("confidence", finished_run, "--src", src, "--ref", ref, "--test-src", src)
     assert stop.value.code == 2

@@ -3,8 +3,6 @@
 import shutil
 from collections.abc import Callable
 from pathlib import Path
-from types import ModuleType
-from typing import Any
 
 import pytest
 
@@ -64,75 +62,3 @@ def test_frontier(run_script: Callable[..., Ran], models: list[Path], texts: tup
     assert any(line.startswith("| other | pellucid float32 | 1 |") for line in lines)
     drawn = picture.read_text(encoding="utf-8")
     assert all(text in drawn for text in ("beam of 2", "greedy", "sentences a second", "megabytes", "teacher"))
-
-
-def test_several_models_as_one_teacher(
-    run_script: Callable[..., Ran], models: list[Path], texts: tuple[Path, Path]
-) -> None:
-    (src, ref), (first, second, student) = texts, models
-    options = ["--quick", "--rounds", 1, "--beams", 2]
-    table, _ = run_script("frontier", first, student, "--ensemble", second, "--src", src, "--ref", ref, *options)
-    told, *rows = table["cases"]
-    assert (told["model"], told["engine"]) == ("teacher + equal", "pellucid float32")
-    assert told["bytes"] == sum((folder / "model.safetensors").stat().st_size for folder in (first, second))
-    assert [(row["model"], row["engine"], "p_value" in row) for row in rows] == [
-        ("other", "pellucid float32", True), *([("other", "ctranslate2 int8", False)] * (len(rows) - 1)),
-    ]  # fmt: skip
-    assert rows[0]["share_of_bytes"] == pytest.approx(0.5, abs=0.01)
-
-
-def test_another_engine_stands_beside(
-    script: Callable[[str], ModuleType],
-    run_script: Callable[..., Ran],
-    models: list[Path],
-    texts: tuple[Path, Path],
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    """Where Translator.load takes an engine, each model is opened in it, too, and compared within it."""
-    load, asked = Translator.load, list[dict[str, Any]]()
-
-    def with_engine(folder: Path, device: str, dtype: str, engine: str = "torch") -> Translator:
-        asked.append({"engine": engine, "dtype": dtype})
-        return load(folder, device, "float32")
-
-    module = script("frontier")
-    monkeypatch.setattr(Translator, "load", with_engine)
-    monkeypatch.setattr(module, "find_spec", lambda _: object())
-    monkeypatch.setattr(module, "bytes_of", lambda folder, engine: 100 if "int8" in engine else 400)
-    monkeypatch.setattr(module, "matrix_peak", lambda: 1e11)
-    circumstances = script("report").circumstances  # which looks up the version of what need not be installed
-    monkeypatch.setattr(module, "circumstances", lambda script, argv, _: circumstances(script, argv))
-    table, _ = run_script(
-        "frontier", *models[:2], "--src", texts[0], "--ref", texts[1], "--quick", "--rounds", 1, "--beams", 1
-    )
-    assert {"engine": "ctranslate2", "dtype": "int8"} in asked
-    rows = {(row["engine"], row["model"]): row for row in table["cases"]}
-    assert len(rows) == 4
-    assert "p_value" not in rows["ctranslate2 int8", "teacher"]
-    assert rows["ctranslate2 int8", "equal"]["share_of_bytes"] == 1.0
-    assert rows["ctranslate2 int8", "equal"]["bytes"] == 100
-
-
-@pytest.mark.parametrize(
-    ("options", "error"),
-    [
-        (["--picture", "x.pdf"], "`x.pdf` is neither .svg nor .png"),
-        (["--ref", "REF"], "has 27 lines, `"),
-        (["TEACHER"], "is named twice"),
-    ],
-)
-def test_what_cannot_be_measured(
-    script: Callable[[str], ModuleType],
-    models: list[Path],
-    texts: tuple[Path, Path],
-    lines_file: Callable[..., Path],
-    options: list[str],
-    error: str,
-    capsys: pytest.CaptureFixture[str],
-) -> None:
-    stands_for = {"REF": str(lines_file("short", "2021-05-03")), "TEACHER": str(models[0])}
-    given = [str(models[0]), *(stands_for.get(option, option) for option in options)]
-    with pytest.raises(SystemExit) as exit_:
-        script("frontier").main(["--src", str(texts[0]), "--ref", str(texts[1]), *given])
-    assert exit_.value.code == 2
-    assert error in capsys.readouterr().err

@@ -23,24 +23,22 @@ def three(data: Path) -> Path:
     return data
 
 
-@pytest.mark.parametrize("german", [[], ["--german", 20]])
 def test_one_model_stands_beside_those_of_each_language(
-    three: Path, in_this_process: Callable[[str], None], run_script: Callable[..., Any], german: list[object]
+    three: Path, in_this_process: Callable[[str], None], run_script: Callable[..., Any]
 ) -> None:
     in_this_process("many_languages")
     small = [setting for setting in SMALL if not setting.startswith(("data.tokenizer", "train.steps", "train.warmup"))]
     settings = [part for each in (*small, "data.vocab_size=300") for part in ("--set", each)]
-    asked = ["--data-dir", three, "--steps", 6, "--out", three / "out", "--test", *german, *settings]
+    asked = ["--data-dir", three, "--steps", 6, "--out", three / "out", "--test", *settings]
     result, _ = run_script("many_languages", *asked)
-    beside = ["de"] if german else ["de", "fr", "cs"]
+    beside = ["de", "fr", "cs"]
     assert {text: [*found] for text, found in result["scores"].items()} == {"validation": beside, "test": beside}
-    name = "de-fr-cs-20" if german else "de-fr-cs"
     for found in result["scores"]["test"].values():
-        assert Path(found["a"]).name == f"{name}-1"
+        assert Path(found["a"]).name == "de-fr-cs-1"
         assert found["bleu"]["difference"] == pytest.approx(found["bleu"]["a"] - found["bleu"]["b"], abs=0.01)
-    joint = Recipe.load(three / "out" / f"{name}-1" / "recipe.toml")
+    joint = Recipe.load(three / "out" / "de-fr-cs-1" / "recipe.toml")
     assert (joint.train.steps, joint.data.files("src_lang")) == (18, ("de", "fr", "cs"))
     assert len(joint.data.files("valid_src")) == 3
     sources = Path(joint.data.files("src")[0])
     text = gzip.decompress(sources.read_bytes()) if sources.suffix == ".gz" else sources.read_bytes()
-    assert text.count(b"\n") == (20 if german else 60)
+    assert text.count(b"\n") == 60

@@ -12,7 +12,8 @@ import pytest
 from sacrebleu.metrics.bleu import BLEU
 from sacrebleu.metrics.chrf import CHRF
 
-from pellucid.tasks.translator import Translation, Translator
+from pellucid.tasks.translation import Translation
+from pellucid.tasks.translator import Translator
 from tests.toy_task import reversed_letters
 
 pytestmark = pytest.mark.slow
@@ -101,26 +102,6 @@ def test_runs_of_one_recipe_are_a_row(
     assert f"| {values[0]['multi_bleu']:.2f} |" in err
 
 
-def test_another_text_and_length_penalty(
-    module: ModuleType,
-    finished_run: Path,
-    data: Path,
-    capsys: pytest.CaptureFixture[str],
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr(Translator, "translate", translate)
-    for language in ("de", "en"):
-        (data / f"multi30k/test_2016_flickr.{language}.gz").rename(data / f"multi30k/val.{language}.gz")
-    run = set_length_penalty(copy_run(finished_run, data / "run"), 1.0)
-    options = ["--text", "val", "--length-penalty", "2.5"]
-    assert module.main([str(run), "--data-dir", str(data), "--device", "cpu", *options]) == 0
-    out, err = capsys.readouterr()
-    assert "- val, beam 5 but for greedy" in err
-    (found,) = json.loads(out)["recipes"][0]["runs"]
-    assert {name: found[name] for name in scores_by_hand(2.5)} == pytest.approx(scores_by_hand(2.5))
-    assert found["length_penalty"] == 2.5
-
-
 def scores_by_hand(penalty: float) -> dict[str, float]:
     """The columns of the table, from sacreBLEU itself; of single letters, multi-bleu is BLEU without smoothing."""
     references = [[line for _, line in PAIRS]]
@@ -133,37 +114,3 @@ def scores_by_hand(penalty: float) -> dict[str, float]:
         "chrf": CHRF().corpus_score(outputs, references).score,
         "multi_bleu": plain.corpus_score(outputs, references).score,
     }
-
-
-@pytest.mark.parametrize(
-    ("languages", "error"),
-    [
-        (("de", "tgt"), "`{run}/train.tgt.gz` names no language of Multi30k"),
-        (("de", "fr"), "no file `multi30k/test_2016_flickr.fr.gz`; looked for "),
-    ],
-)
-def test_what_cannot_be_measured(
-    module: ModuleType,
-    finished_run: Path,
-    data: Path,
-    capsys: pytest.CaptureFixture[str],
-    monkeypatch: pytest.MonkeyPatch,
-    languages: tuple[str, str],
-    error: str,
-) -> None:
-    monkeypatch.delenv("PELLUCID_DATA", raising=False)
-    run = copy_run(finished_run, data / "run", languages=languages)
-    with pytest.raises(SystemExit) as exit_:
-        module.main([str(run), "--data-dir", str(data)])
-    assert exit_.value.code == 2
-    assert capsys.readouterr().err.startswith(f"error: {error.format(run=run)}")
-
-
-def test_equal_seeds_are_no_deviation(
-    module: ModuleType, finished_run: Path, data: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    runs = [copy_run(finished_run, data / name) for name in ("one", "two")]
-    with pytest.raises(SystemExit):
-        module.main([*map(str, runs), "--data-dir", str(data)])
-    error = f"error: `{runs[0]}` and `{runs[1]}` are runs of one recipe with the same seed (1)\n"
-    assert capsys.readouterr().err.startswith(error)

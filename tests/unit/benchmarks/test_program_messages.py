@@ -1,4 +1,4 @@
-"""The benchmark's corpus of program messages: which of a catalog's are pairs, and the files that they come to."""
+"""Writes the benchmark's corpus of program messages from catalogs."""
 
 import gzip
 import struct
@@ -29,24 +29,6 @@ def lines_of(path: Path) -> list[str]:
     return gzip.decompress(path.read_bytes()).decode().splitlines()
 
 
-@pytest.mark.parametrize(
-    ("english", "translation", "pair"),
-    [
-        ("Open the file", "파일을 엽니다", True),
-        ("Open it", "엽니다", False),
-        ("Open the file", "open the File", False),
-        ("Cannot open %s now", "%s 열 수 없음", True),
-        ("Cannot open %s now", "지금 열 수 없음", False),
-        ("Open the file", "파일을\n엽니다", False),
-        ("Open the file", "", False),
-    ],
-)
-def test_a_pair_is_one_line_with_the_same_placeholders(
-    script: Callable[[str], ModuleType], english: str, translation: str, pair: bool
-) -> None:
-    assert script("program_messages").is_pair(english, translation) is pair
-
-
 def test_a_corpus_is_written(
     run_script: Callable[..., Any], script: Callable[[str], ModuleType], tmp_path: Path
 ) -> None:
@@ -67,12 +49,3 @@ def test_a_corpus_is_written(
     assert len(pairs) == 2102
     assert ("Save the picture", "그림 저장") in pairs
     assert ("Open the file 7", "파일 7 열기") in pairs
-
-
-def test_a_folder_without_catalogs_is_told(
-    script: Callable[[str], ModuleType], tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    with pytest.raises(SystemExit) as exit_:
-        script("program_messages").main([str(tmp_path), "--language", "ko", "--out", str(tmp_path / "out")])
-    assert exit_.value.code == 2
-    assert "has no catalog of `ko`" in capsys.readouterr().err

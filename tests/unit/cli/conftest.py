@@ -15,6 +15,12 @@ def pellucid(capsys: pytest.CaptureFixture[str]) -> CommandLine:
 
 
 @pytest.fixture
+def unflagged(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Switches the quality flags off: a model of six steps repeats itself in nearly every line."""
+    monkeypatch.setattr("pellucid.tasks.translator.add_flags", lambda found, *args, **options: list(found))
+
+
+@pytest.fixture
 def texts(request: pytest.FixtureRequest, tmp_path: Path) -> tuple[str, str]:
     """The test module's PAIRS as two files."""
     return write_pairs(tmp_path, request.module.PAIRS, "test")

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from pellucid.analysis.alignment import Extraction, align_trace, write_links
+from pellucid.analysis.alignment import LinkExtraction, align_trace, write_links
 from pellucid.tasks.translator import Translator
 from tests.toy_task import reversed_letters, write_pairs
 from tests.unit.cli.command_line import CommandLine
@@ -22,7 +22,7 @@ def texts(tmp_path: Path) -> list[str]:
 def by_hand(run: Path, **options: str) -> list[str]:
     translator = Translator.load(run, "cpu")
     traces = [translator.trace(*pair) if all(pair) else None for pair in PAIRS]
-    extraction = Extraction(**options)  # type: ignore[arg-type]
+    extraction = LinkExtraction(**options)  # type: ignore[arg-type]
     return [write_links(align_trace(trace, 0, 1, extraction)) if trace else "" for trace in traces]
 
 
@@ -69,7 +69,7 @@ def test_gold_that_counts_from_one(pellucid: CommandLine, finished_run: Path, te
     lines = (" ".join(f"{int(i) + 1}-{int(j) + 1}" for i, j in line) for line in links)
     gold.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
     options = [*texts, *HEAD, "--gold", gold]
-    assert pellucid("align", finished_run, *options, "--gold-from-one").err.startswith("AER 0.000")
+    assert pellucid("align", finished_run, *options, "--gold-one-based").err.startswith("AER 0.000")
     assert not pellucid("align", finished_run, *options).err.startswith("AER 0.000")
 
 
@@ -79,14 +79,14 @@ def test_what_it_cannot_do(pellucid: CommandLine, finished_run: Path, texts: lis
         assert found.status == 2
         return found.error
 
-    assert error("--all-heads") == "`--all-heads` has nothing to compare with"
-    assert error("--head", 0) == "`--head 0` needs a `--layer`"
+    assert error("--all-heads") == "`--all-heads` requires `--gold`"
+    assert error("--head", 0) == "`--head 0` requires `--layer`"
     assert error("--method", "both") == "`method` 'both' is unknown"
     assert error("--layer", 7) == "`--layer 7` of `cross` must be in 0..0"
     gold = tmp_path / "gold"
     gold.write_text("0-0\n", encoding="utf-8")
     assert "has 1 lines, but" in error("--gold", gold)
-    assert error("--gold-from-one") == "`--gold-from-one` has no alignments to count"
+    assert error("--gold-one-based") == "`--gold-one-based` requires `--gold`"
     assert error("-o", tmp_path) == f"cannot write to `{tmp_path}`: it is a folder"
     lines = Path(texts[1]).read_text(encoding="utf-8").splitlines()
     gold.write_text("0-99\n" + "\n" * (len(lines) - 1), encoding="utf-8")
@@ -96,5 +96,15 @@ def test_what_it_cannot_do(pellucid: CommandLine, finished_run: Path, texts: lis
 
 def test_a_threshold_is_of_its_method(pellucid: CommandLine, finished_run: Path) -> None:
     outcome = pellucid("align", finished_run, "--src", "a", "--tgt", "b", "--threshold", "0.3")
-    assert (outcome.status, outcome.error) == (2, "`--threshold 0.3` means nothing to `--method argmax`")
-    assert outcome.hint == "give `--method threshold`, too"
+    assert (outcome.status, outcome.error) == (2, "`--threshold 0.3` has no effect with `--method argmax`")
+    assert outcome.hint == "also set `--method threshold`"
+
+
+def test_an_odd_line_is_an_empty_one(pellucid: CommandLine, finished_run: Path, tmp_path: Path) -> None:
+    src, tgt = write_pairs(tmp_path, [PAIRS[0], ("\ufeff", "a"), PAIRS[1]], "odd")
+    found = pellucid("align", finished_run, "--src", src, "--tgt", tgt, *HEAD)
+    assert (found.status, found.err) == (0, "")
+    assert found.out.splitlines() == [by_hand(finished_run)[0], "", by_hand(finished_run)[1]]
+    src, tgt = write_pairs(tmp_path, [("", "a"), ("\u200b", "b")], "blank")
+    found = pellucid("align", finished_run, "--src", src, "--tgt", tgt)
+    assert (found.status, found.out, found.err) == (0, "\n\n", "warning: no pair of lines can be aligned\n")

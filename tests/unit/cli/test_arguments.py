@@ -1,5 +1,6 @@
 """Arguments that cannot be read are said as an error with a hint, and near names are found."""
 
+import inspect
 import re
 from collections.abc import Callable
 from typing import Annotated
@@ -7,9 +8,11 @@ from typing import Annotated
 import pytest
 import tyro
 
-from pellucid.cli.arguments import as_options, read_arguments
+from pellucid.cli.arguments import read_arguments, rename_parameters
+from pellucid.cli.commands import VERBS, load_command
 from pellucid.cli.options import Members, Settings, optional
-from pellucid.cli.texts import ValidSource
+from pellucid.cli.text_options import ValidSource
+from pellucid.config.tables import OLD_OPTIONS
 from pellucid.errors import ConfigError
 
 
@@ -61,7 +64,7 @@ def test_a_second_text_is_refused_where_one_is_taken_and_other_options_are_the_l
         seen.append((salt, out))
         return 0
 
-    with pytest.raises(ConfigError, match=r"^`--salt` is given twice, as `much` and as `little`, and takes one$"):
+    with pytest.raises(ConfigError, match=r"^`--salt` takes one file, but is given twice: `much` and `little`$"):
         read_arguments("taste", taste, ["--salt", "much", "--salt=little"])
     seen.clear()
     read_arguments("taste", taste, ["--salt", "much", "--salt", "much", "--out", "pot", "--out=pan"])()
@@ -114,13 +117,43 @@ def test_a_setting_is_given_by_set() -> None:
     assert raised.value.hint == "it is a setting: write `--set train.learning_rate=VALUE`"
 
 
+@pytest.mark.parametrize(
+    ("verb", "given", "meant"),
+    [
+        ("evaluate", "--against", "--baseline"),
+        ("inspect", "--against", "--foil"),
+        ("inspect", "--words", "--merge-words"),
+        ("translate", "--num-beam-groups=4", "--beam-groups"),
+        ("translate", "--no_repeat_ngram", "--no-repeat-ngram-size"),
+        ("translate", "--epsilon", "--epsilon-cutoff"),
+        ("train", "--plan", "--dry-run"),
+        ("sweep", "--plan", "--dry-run"),
+        ("augment", "--draws", "--num-samples"),
+        ("score", "--normalize", "--length-normalize"),
+        ("average", "--of", "--strategy"),
+        ("doctor", "--kills", "--num-kills"),
+        ("convert", "--bare-source", "--source-without-bos"),
+    ],
+)
+def test_an_option_by_another_name_is_answered_with_ours(verb: str, given: str, meant: str) -> None:
+    with pytest.raises(ConfigError) as raised:
+        read_arguments(verb, load_command(verb), [given, "1"])
+    option = given.partition("=")[0]
+    assert str(raised.value) == f"pellucid {verb} has no option `{option}`; did you mean `{meant}`?"
+
+
+def test_each_option_of_an_earlier_version_belongs_to_a_verb() -> None:
+    options = {name for verb in VERBS for name in inspect.signature(load_command(verb)).parameters}
+    assert {new for names in OLD_OPTIONS.values() for new in names} <= options
+
+
 def test_help_is_shown_on_stdout(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as exit_:
         read("--help")
     assert not exit_.value.code
     shown = capsys.readouterr()
     assert shown.err == ""
-    for text in ("usage: pellucid cook", "example: pellucid cook soup", "--out FOLDER", "(default: the model's own)"):
+    for text in ("usage: pellucid cook", "example: pellucid cook soup", "--out FOLDER", "(default: from the model)"):
         assert text in shown.out
 
 
@@ -161,7 +194,7 @@ def serve(
     ],
 )
 def test_parameters_become_options(message: str, expected: str) -> None:
-    assert as_options(message, serve) == expected
+    assert rename_parameters(message, serve) == expected
 
 
 @pytest.mark.parametrize(
@@ -172,7 +205,7 @@ def test_parameters_become_options(message: str, expected: str) -> None:
     ],
 )  # fmt: skip
 def test_what_the_verb_has_no_option_for_stays(message: str) -> None:
-    assert as_options(message, serve) == message
+    assert rename_parameters(message, serve) == message
 
 
 @pytest.mark.parametrize("args", [["--herbs"], ["--herbs", "--quick"]])
@@ -182,7 +215,7 @@ def test_an_option_with_nothing_behind_it(args: list[str]) -> None:
     def season(*, herbs: Members = (), quick: bool = False) -> int:
         return 0
 
-    with pytest.raises(ConfigError, match=r"^`--herbs` has nothing behind it$"):
+    with pytest.raises(ConfigError, match=r"^`--herbs` has no value$"):
         read_arguments("season", season, args)
     read_arguments("season", season, ["--herbs", "thyme", "--quick"])
 
@@ -193,4 +226,4 @@ def test_values_stand_in_messages_as_they_are_given() -> None:
 
     said = "made with `herbs=['dill', 'thyme']`, and now `herbs=['dill']` for `out='pot'`, `herbs=['di…`"
     expected = "made with `--herbs dill thyme`, and now `--herbs dill` for `--out pot`, `--herbs ['di…`"
-    assert as_options(said, season) == expected
+    assert rename_parameters(said, season) == expected

@@ -12,7 +12,7 @@ from pellucid.tasks.translator import Translator
 from tests.toy_task import SMALL, reversed_letters, write_pairs
 from tests.unit.cli.command_line import CommandLine
 
-LOOSE = ("--drop-worst", "0", "--length-ratio", "100", "--keep-copies", "--guards", "mismatch", "--device", "cpu")
+LOOSE = ("--drop-worst", "0", "--length-ratio", "100", "--keep-copies", "--drop-flagged", "mismatch", "--device", "cpu")
 
 
 @pytest.fixture(autouse=True)
@@ -30,11 +30,11 @@ def test_what_is_made_is_trained_on_at_once(pellucid: CommandLine, finished_run:
     """The printed part is a recipe by itself, and so is the file; the tag stays whole."""
     texts = ["--src", "train.src", "--tgt", "train.tgt", "--valid-src", "valid.src", "--valid-tgt", "valid.tgt"]
     Path("d.tsv").write_text("a\tb\nxyz\tzyx\n", encoding="utf-8")
-    options = [*texts, *LOOSE, "--noise", "--dictionary", "d.tsv", "--rare", "2"]
+    options = [*texts, *LOOSE, "--noise", "--dictionary", "d.tsv", "--rare-below", "2"]
     made = pellucid("augment", finished_run, "--input", "mono", "--out", "c", *options)
     assert made.status == 0, made.err
     assert Path("c/dictionary.src").read_text(encoding="utf-8") == "xyz\n"
-    assert made.err.endswith("train on both: pellucid train c/recipe.toml --out RUN\n")
+    assert made.err.endswith("to train on real and synthetic data: pellucid train c/recipe.toml --out RUN\n")
     assert re.search(r"corpus: \d+ pairs, sources in `c/train.src` \(the model's\), targets in `c/train.tgt`", made.err)
     Path("pasted.toml").write_text(made.out)
     small = [part for each in (*SMALL[1:], "train.steps=1", "data.vocab_size=300") for part in ("--set", each)]
@@ -51,7 +51,7 @@ def test_what_is_made_is_trained_on_at_once(pellucid: CommandLine, finished_run:
 def test_lines_may_come_packed_and_by_a_pipe(
     pellucid: CommandLine, finished_run: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    command = ["augment", finished_run, "--sample", "--draws", "2", "--temperature", "0.9", *LOOSE]
+    command = ["augment", finished_run, "--sample", "--num-samples", "2", "--temperature", "0.9", *LOOSE]
     assert pellucid(*command, "--input", "mono", "--out", "plain").status == 0
     packed = io.BytesIO(gzip.compress(Path("mono").read_bytes()))
     monkeypatch.setattr("sys.stdin", io.TextIOWrapper(packed))
@@ -61,11 +61,11 @@ def test_lines_may_come_packed_and_by_a_pipe(
     ]
     assert made[0] == made[1]
     again = pellucid(*command, "--input", "mono", "--out", "plain")
-    assert (again.status, "pairs of these lines already" in again.err, "translates" in again.err) == (0, True, False)
+    assert (again.status, "pairs of these lines" in again.err, "translates" in again.err) == (0, True, False)
     other = pellucid(*command, "--input", "mono", "--out", "plain", "--seed", "2")
     assert other.status == 2
     assert "the corpus in `plain` was made with `--seed 1`, this command has `--seed 2`" in other.err
-    assert "name another `--out`, or have it made anew with `--fresh`" in other.err
+    assert "choose another `--out`, or replace it with `--fresh`" in other.err
 
 
 @pytest.mark.slow
@@ -88,7 +88,7 @@ def test_rounds_stopped_and_gone_on_with(
     pellucid: CommandLine, finished_run: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """What comes of it is bit for bit what comes of rounds that nothing stopped."""
-    texts = ["--input", "mono", "--other-input", "mono", "--rounds", "2", "--set", "train.steps=4", *LOOSE]
+    texts = ["--input", "mono", "--reverse-input", "mono", "--rounds", "2", "--set", "train.steps=4", *LOOSE]
     whole = pellucid("augment", finished_run, "--out", "whole", *texts)
     assert whole.status == 0, whole.err
     head, first, second = (line.split("\t") for line in whole.out.splitlines())
@@ -124,28 +124,40 @@ def test_rounds_stopped_and_gone_on_with(
 @pytest.mark.parametrize(
     ("options", "error", "hint"),
     [
-        (["--out", ""], "--out is not given", "name the folder for the pairs"),
-        (["--input", ""], "`--input` is not given", "name the text of one language"),
+        (["--out", ""], "--out is missing", "name the folder for the pairs"),
+        (["--input", ""], "`--input` is not given", "name the monolingual text"),
         (["--input", "none"], "no file `none`", "check the path"),
-        (["--draws", "2"], "`--draws` means nothing without --sample", "add --sample"),
-        (["--sample", "--beam-size", "2"], "`--beam-size` means nothing with --sample", "leave --beam-size out"),
-        (["--sample", "--draws", "0"], "`--draws 0` must be from 1 to 1,024", "1 to 4 are usual"),
-        (["--drop-words", "1"], "`--drop-words 1.0` must be at least 0 and below 1", "it is a probability"),
-        (["--guards", "lop"], "`--guards lop` is unknown; did you mean `loop`?", "choose of loop, copy"),
-        (["--tag", "b t"], "`--tag b t` is no symbol", "write it as in <bt>"),
-        (["--direction", "forward", "--copies"], "`copies` is for sources that a model wrote", "leave it out"),
-        (["--recipe", "sst2"], 'a translator is to be trained, and the recipe has `task = "classify"`', "name another"),
-        (["--out", "mono"], "`mono` is a file, not a folder for them", "name another `--out`"),
-        (["--rounds", "2"], "`--rounds 2` needs text of the other language, too", "name it by `--other-input`"),
-        (["--rare", "5"], "`--rare 5` means nothing without --dictionary", "add --dictionary"),
+        (["--num-samples", "2"], "`--num-samples` requires `--sample`", "add `--sample`"),
+        (
+            ["--sample", "--beam-size", "2"],
+            "`--beam-size` cannot be combined with `--sample`",
+            "leave `--beam-size` out",
+        ),
+        (["--sample", "--num-samples", "0"], "`--num-samples 0` must be from 1 to 1,024", "1 to 4 are usual"),
+        (["--drop-words", "1"], "`--drop-words 1.0` must be at least 0 and below 1", "use a probability"),
+        (["--drop-flagged", "lop"], "`--drop-flagged lop` is unknown; did you mean `loop`?", "choose from loop, copy"),
+        (["--tag", "b t"], "`--tag b t` is not a symbol", "write it like <bt>"),
+        (["--direction", "forward", "--add-copies"], "`add_copies` is for synthetic sources", "leave it out"),
+        (
+            ["--recipe", "sst2"],
+            'augmentation trains a translator, but the recipe has `task = "classify"`',
+            "name another",
+        ),
+        (["--out", "mono"], "`mono` is a file, not a folder", "choose another `--out`"),
+        (["--rounds", "2"], "`--rounds 2` requires text of the other language, too", "name it with `--reverse-input`"),
+        (["--rare-below", "5"], "`--rare-below 5` requires --dictionary", "add --dictionary"),
         (
             ["--input", "-", "--dictionary", "-"],
             "standard input (`-`) can be only one of --input and",
-            "name the other",
+            "name a file for the other",
         ),
         (["--dictionary", "none.tsv"], "no file `none.tsv`", "check the path"),
-        (["--dictionary", "d.tsv", "--rounds", "1"], "`--dictionary d.tsv` is of one direction, and --rounds", "--src"),
-        (["--budget", "5m"], "`--budget 5m` means nothing without --rounds", "add --rounds, which trains, too"),
+        (
+            ["--dictionary", "d.tsv", "--rounds", "1"],
+            "`--dictionary d.tsv` is for one direction, but --rounds",
+            "--src",
+        ),
+        (["--budget", "5m"], "`--budget 5m` requires --rounds", "add --rounds, which also trains"),
         (["--n-best", "9"], "`n_best` (9) cannot exceed `beam_size` (2)", "use a beam of at least 9"),
     ],
 )

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from pellucid.tasks import calibrating
+from pellucid.tasks import fit_calibration
 from pellucid.weights.folder import CALIBRATION
 from tests.toy_task import reversed_letters, write_pairs
 from tests.unit.cli.command_line import CommandLine
@@ -53,12 +53,12 @@ def test_translate_and_score_go_by_it(pellucid: CommandLine, model: Path, tmp_pa
 def test_it_tells_where_the_models_own_probabilities_were_nearer(
     error: float, is_told: bool, pellucid: CommandLine, model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    fit = calibrating.calibrate
-    monkeypatch.setattr(calibrating, "calibrate", lambda *all_: replace(fit(*all_), error=error, error_before=0.05))
+    fit = fit_calibration.calibrate
+    monkeypatch.setattr(fit_calibration, "calibrate", lambda *all_: replace(fit(*all_), error=error, error_before=0.05))
     src, tgt = write_pairs(tmp_path, reversed_letters(60, seed=9), "valid")
     said = pellucid("calibrate", model, "--src", src, "--tgt", tgt).err
     path = model / CALIBRATION
-    note = f"note: the probabilities were nearer before; without {path} they are as they were\n"
+    note = f"note: the calibration error was smaller before; remove {path} to undo the fit\n"
     assert said == (note if is_told else "")
 
 
@@ -69,7 +69,7 @@ def test_weights_that_changed_are_not_calibrated(pellucid: CommandLine, model: P
     table = json.loads((model / CALIBRATION).read_text(encoding="utf-8")) | {"weights": "0" * 64}
     (model / CALIBRATION).write_text(json.dumps(table), encoding="utf-8")
     outcome = pellucid("translate", model, "a b c", "--json")
-    assert outcome.err.startswith(f"warning: `{model / CALIBRATION}` is of other weights than those beside it")
+    assert outcome.err.startswith(f"warning: `{model / CALIBRATION}` was fitted with other weights, and is ignored")
     assert json.loads(outcome.out)["calibrated"] is False
 
 
@@ -77,11 +77,11 @@ def test_mistakes_are_told(pellucid: CommandLine, model: Path, tmp_path: Path) -
     src, tgt = write_pairs(tmp_path, reversed_letters(3, seed=9), "few")
     few = pellucid("calibrate", model, "--src", src, "--tgt", tgt)
     assert few.status == 2
-    assert "do not calibrate a model: at least 100 are needed, right ones and wrong ones" in few.error
+    assert "are too few for a calibration: it requires at least 100 words, both correct and wrong ones" in few.error
     none = pellucid("calibrate", model, "--src", src)
-    assert (none.status, none.error) == (2, "the translations are not given: `--tgt FILE`")
+    assert (none.status, none.error) == (2, "the translations are missing: `--tgt FILE`")
     both = pellucid("calibrate", model, "--src", src, "--tgt", tgt, "--ref", tgt)
-    assert (both.status, both.error) == (2, "`--ref` is the same as `--tgt`, and both are given")
+    assert (both.status, both.error) == (2, "`--ref` and `--tgt` are the same option, and both are given")
     gone = pellucid("calibrate", model, "--src", tmp_path / "nothing", "--tgt", tgt)
     assert gone.status == 2
     assert "nothing" in gone.error

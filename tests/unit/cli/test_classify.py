@@ -48,12 +48,12 @@ def test_a_text_that_the_model_does_not_know_is_told_of(
 
 def test_pairs(classifier: Path, tmp_path: Path, pellucid: CommandLine) -> None:
     (tmp_path / "in.txt").write_text("a\tb\nc\n", encoding="utf-8")
-    done = pellucid("classify", str(classifier), "--input", str(tmp_path / "in.txt"), "--pairs")
+    done = pellucid("classify", str(classifier), "--input", str(tmp_path / "in.txt"), "--text-pairs")
     assert done.status == 2
-    assert f"line 2 of `{tmp_path / 'in.txt'}` is no pair: it has 0 tabs" in done.err
+    assert f"line 2 of `{tmp_path / 'in.txt'}` is not a pair: it has 0 tabs" in done.err
     (tmp_path / "in.txt").write_text("a\tb\n", encoding="utf-8")
-    done = pellucid("classify", str(classifier), "--input", str(tmp_path / "in.txt"), "--pairs")
-    assert "text 1 is a pair, but the model tells no segments apart" in done.err
+    done = pellucid("classify", str(classifier), "--input", str(tmp_path / "in.txt"), "--text-pairs")
+    assert "text 1 is a pair, but the model has no segments" in done.err
 
 
 def test_evaluate(classifier: Path, tmp_path: Path, pellucid: CommandLine) -> None:
@@ -74,13 +74,16 @@ def test_evaluate(classifier: Path, tmp_path: Path, pellucid: CommandLine) -> No
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        (["--src", "{src}"], "the classifier `{run}` needs the right labels of `{src}`"),
-        (["--ref", "{src}"], "`{run}` needs a text to be scored on"),
-        (["--src", "{src}", "--ref", "{src}"], "the model does not know "),
-        (["--src", "{src}", "--ref", "{ref}", "--against", "x"], "`--against` is for translators, and `{run}` is none"),
+        (["--src", "{src}"], "the labels of `{src}` are missing: the classifier `{run}` is scored against them"),
+        (["--ref", "{src}"], "the text to score `{run}` on is missing: `--src FILE`"),
+        (["--src", "{src}", "--ref", "{src}"], "5 labels are unknown to the model: "),
+        (
+            ["--src", "{src}", "--ref", "{ref}", "--baseline", "x"],
+            "`--baseline` is for translators, but `{run}` is not a translator",
+        ),
         (["--src", "{src}", "--ref", "{ref}", "--tgt-lang", "de"], "`--tgt-lang` is for translators"),
         (["--src", "{src}", "--ref", "{ref}", "--beam-size", "2"], "`--beam-size` is for translators"),
-        (["--src", "{src}", "--ref", "{ref}", "--text", "lines"], "`--text` means nothing to `{run}`, a classifier"),
+        (["--src", "{src}", "--ref", "{ref}", "--text", "lines"], "`--text` has no effect on `{run}`, a classifier"),
     ],
 )
 def test_what_cannot_be_evaluated(
@@ -95,6 +98,6 @@ def test_what_cannot_be_evaluated(
 
 def test_a_classifier_gives_no_texts_a_score(classifier: Path, pellucid: CommandLine) -> None:
     done = pellucid("score", str(classifier), "--src", "x")
-    assert (done.status, f"`{classifier}` is a classifier, which scores no texts" in done.err) == (2, True)
+    assert (done.status, f"`{classifier}` is a classifier, which cannot score texts" in done.err) == (2, True)
     done = pellucid("translate", str(classifier))
     assert f"`{classifier}` holds a classifier, not a translator" in done.err

@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
+from pellucid.cli.commands import VERBS, load_command
 from pellucid.cli.completion import SHELLS, places, script
-from pellucid.cli.verbs import VERBS, command_of
-from pellucid.config import shipped_recipes
+from pellucid.config import list_shipped_recipes
 from pellucid.views import OF_TRACES
 from tests.unit.cli.command_line import CommandLine
 
@@ -47,15 +47,19 @@ def test_the_options_of_a_verb_are_completed(bash_script: Path) -> None:
     assert complete(bash_script, "train", "--bud")[0] == ["--budget"]
     assert complete(bash_script, "convert", "out", "--fr")[0] == ["--from"]
     assert complete(bash_script, "train", "--quantization")[0] == [], "an option of another verb"
-    assert set(complete(bash_script, "align", "--")[0]) >= {"--src", "--gold-from-one", "--output", "--help"}
+    assert set(complete(bash_script, "align", "--")[0]) >= {"--src", "--gold-one-based", "--output", "--help"}
 
 
 def test_what_an_option_takes_is_completed(bash_script: Path) -> None:
     assert complete(bash_script, "inspect", "run", "--view", "")[0] == list(OF_TRACES)
     assert complete(bash_script, "inspect", "run", "--view", "ma")[0] == ["matrix"]
-    assert complete(bash_script, "average", "run", "--of", "")[0] == ["last", "best"]
-    assert complete(bash_script, "average", "run", "--of", "=", "b")[0] == ["best"], "bash cuts at the equals sign"
-    assert complete(bash_script, "train", "mul")[0] == [name for name in shipped_recipes() if name.startswith("mul")]
+    assert complete(bash_script, "average", "run", "--strategy", "")[0] == ["last", "best"]
+    assert complete(bash_script, "average", "run", "--strategy", "=", "b")[0] == ["best"], (
+        "bash cuts at the equals sign"
+    )
+    assert complete(bash_script, "train", "mul")[0] == [
+        name for name in list_shipped_recipes() if name.startswith("mul")
+    ]
     assert complete(bash_script, "plot", "s")[0] == ["schedule", "smoothing"]
 
 
@@ -76,7 +80,7 @@ def test_each_shell_is_told_every_verb_and_option(pellucid: CommandLine, shell: 
     shown = pellucid("--completion", shell)
     assert (shown.status, shown.err, shown.out) == (0, "", script(shell))
     for verb in VERBS:
-        for name in (name for place in places(command_of(verb)) for name in place.names if name.startswith("--")):
+        for name in (name for place in places(load_command(verb)) for name in place.names if name.startswith("--")):
             spelled = f"-l {name[2:]} " if shell == "fish" else name
             assert spelled in shown.out, (verb, name)
 

@@ -20,13 +20,14 @@ def _in_its_own_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     write_pairs(tmp_path, reversed_letters(60))
 
 
+@pytest.mark.slow
 def test_a_student_and_the_same_command_again(pellucid: CommandLine, finished_run: Path) -> None:
     command = ["distill", finished_run, "--src", "train.src", "--tgt", "train.tgt", "--out", "s", "--device", "cpu"]
     command += ["--drop-worst", "0.2", "--keep-copies", *SETTINGS]
     first = pellucid(*command)
     assert (first.status, first.out) == (0, "")
     assert f"`{finished_run}` translates source.src into `s.distilled/teacher-" in first.err
-    assert " of the lowest log-probability a token" in first.err
+    assert " of the lowest log-probability per token" in first.err
     assert "\ns: finished after 6 steps, validation loss " in first.err
     assert Translator.load("s", "cpu").tokenizers.source.kind == "spaces", "the teacher's, and not the recipe's"
     stored = Recipe.load("s/recipe.toml")
@@ -37,11 +38,11 @@ def test_a_student_and_the_same_command_again(pellucid: CommandLine, finished_ru
     other = pellucid(*command, "--n-best", "2")
     assert other.status == 2
     assert other.error == "the corpus in `s.distilled` was made with `--n-best 1`, this command has `--n-best 2`"
-    assert other.hint.endswith("name another `--corpus`, or have it made anew with `--fresh`")
+    assert other.hint.endswith("choose another `--corpus`, or replace it with `--fresh`")
     corpus = Path("s.distilled").rename("kept")
     without = pellucid(*command)
     assert (without.status, "translates" in without.err) == (0, False), "a finished run needs no corpus"
-    assert "`s.distilled` is not there any more" in without.err
+    assert "`s.distilled` is missing" in without.err
     assert "\ns: already finished, nothing to do; 6 steps, " in without.err
     corpus.rename("s.distilled")
     shared = pellucid(*command, "--out", "t", "--corpus", "s.distilled", "--set", "train.seed=2")
@@ -52,12 +53,16 @@ def test_a_student_and_the_same_command_again(pellucid: CommandLine, finished_ru
 @pytest.mark.parametrize(
     ("options", "error", "hint"),
     [
-        ([], "no teacher is given", "name a run folder, or a model's, whose translations are learnt"),
-        (["RUN", "--out", ""], "--out is not given", "name the folder for the student's run, as in `--out student`"),
-        (["RUN", "--out", "RUN"], "`RUN` cannot be the teacher and the student's own folder", "choose another `--out`"),
+        ([], "no teacher is given", "name the run or model folder of a teacher"),
+        (["RUN", "--out", ""], "--out is missing", "name the run folder of the student, as in `--out student`"),
+        (
+            ["RUN", "--out", "RUN"],
+            "`RUN` cannot be both the teacher and the student's folder",
+            "choose another `--out`",
+        ),
         (
             ["RUN", "--corpus", "s"],
-            "`s` cannot be the corpus and the student's own folder",
+            "`s` cannot be both the corpus and the student's folder",
             "choose another `--corpus`",
         ),
         (["RUN", "--out", "train.src"], "`train.src` is a file, not a folder for a run", "choose another `--out`"),
@@ -65,21 +70,21 @@ def test_a_student_and_the_same_command_again(pellucid: CommandLine, finished_ru
         (
             ["RUN", "--drop-worst", "2"],
             "`--drop-worst 2.0` must be at least 0 and below 1",
-            "it is a share: 0.05 leaves",
+            "use a share: 0.05 drops",
         ),
-        (["RUN", "--length-ratio", "1"], "`--length-ratio 1.0` must be above 1", "it is a factor"),
+        (["RUN", "--length-ratio", "1"], "`--length-ratio 1.0` must be above 1", "use a factor"),
         (
             ["RUN", "--recipe", "sst2"],
             'a student is a translator, and the recipe has `task = "classify"`',
             "name another",
         ),
         (["RUN", "--recipe", "tiny"], "no recipe `tiny`", ""),
-        (["RUN", "--without-originals"], "--without-originals has no effect: there is no --tgt", "leave it out"),
-        (["RUN", "--budget", "soon"], "`soon` is not a length of time", "write 90s, 15m, 1h30m or 2d"),
+        (["RUN", "--teacher-only"], "--teacher-only has no effect without --tgt", "leave it out"),
+        (["RUN", "--budget", "soon"], "`soon` is not a duration", "write 90s, 15m, 1h30m or 2d"),
         (["nowhere"], "`nowhere` is not a model folder: it does not exist", "check the path"),
         (["RUN", "nowhere"], "`nowhere` is not a model folder: it does not exist", "check the path"),
-        (["RUN", "--src", "none", "--without-originals"], "no file `none`; looked for `none`", "check the path"),
-        (["RUN", "--src-lang", "de"], "`--src-lang de` means nothing to this model", "leave it out"),
+        (["RUN", "--src", "none", "--teacher-only"], "no file `none`; looked for `none`", "check the path"),
+        (["RUN", "--src-lang", "de"], "`--src-lang de` has no effect on this model", "leave it out"),
     ],
 )
 def test_what_cannot_work_is_said_first(
@@ -96,7 +101,7 @@ def test_what_cannot_work_is_said_first(
     assert sorted(path.name for path in Path().iterdir()) == ["train.src", "train.tgt"], "nothing was written"
 
 
-@pytest.mark.parametrize(("text", "error"), [("", "`blank` is empty"), ("\n \n", "no line of the text is left to be")])
+@pytest.mark.parametrize(("text", "error"), [("", "`blank` is empty"), ("\n \n", "no line of the text is left to")])
 def test_a_text_without_words(pellucid: CommandLine, finished_run: Path, text: str, error: str) -> None:
     Path("blank").write_text(text)
     outcome = pellucid("distill", finished_run, "--src", "blank", "--out", "s")
@@ -123,7 +128,7 @@ def test_no_text(pellucid: CommandLine, finished_run: Path) -> None:
 def test_a_corpus_of_both_sides_in_a_file(pellucid: CommandLine, finished_run: Path) -> None:
     pairs = reversed_letters(60)
     Path("both.tsv").write_text("".join(f"{source}\t{target}\n" for source, target in pairs))
-    command = ["distill", finished_run, "--src", "both.tsv", "--without-originals", "--out", "s", "--device", "cpu"]
+    command = ["distill", finished_run, "--src", "both.tsv", "--teacher-only", "--out", "s", "--device", "cpu"]
     outcome = pellucid(*command, "--drop-worst", "0", "--length-ratio", "100", "--keep-copies", *SETTINGS)
     assert outcome.status == 0
     assert "originals" not in outcome.err

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 import torch
 
-from pellucid.data.doctor import Check
-from tests.unit.cli.command_line import CommandLine, start
+from pellucid.data.doctor import CorpusCheck
+from tests.unit.cli.command_line import CommandLine
 
 Lines = list[bytes]
 Plant = Callable[[Lines, Lines], object]
@@ -77,9 +77,9 @@ ALONE: dict[str, tuple[Plant, str]] = {
     ),
     "NUL": (replace_line(0, 170, b"a\0b"), "control characters: 1 line, kept; first in line 170 of `a.src`: U+0000"),
     "empty": (replace_line(1, 200, b""), "empty side: 1 pair, left out; first in line 200 of `a.tgt`"),
-    "long": (long_line, "too long: 1 line, left out; first in line 300 of `a.src`: 257 tokens at least"),
+    "long": (long_line, "too long: 1 line, left out; first in line 300 of `a.src`: at least 257 tokens"),
     "copy": (copied, "target equal to source: 1 pair, kept; first in line 400 of `a.src`: "),
-    "repeated": (repeated, "pair that occurred before: 1 pair, kept; first in line 450 of `a.src`: as line 4"),
+    "repeated": (repeated, "duplicate pair: 1 pair, kept; first in line 450 of `a.src`: as line 4"),
     "test": (
         leaked_test,
         "test sentences in the training text: 1 of 50 sentences, kept; first in line 500 of `a.src`: "
@@ -92,8 +92,8 @@ ALONE: dict[str, tuple[Plant, str]] = {
     ),
     "lost line": (
         lost,
-        "different numbers of lines: `a.src` and `a.tgt` must have as many lines as each other, "
-        "but `a.tgt` has 999 and `a.src` 1,000",
+        "different numbers of lines: `a.src` and `a.tgt` must have the same number of lines, but `a.tgt` has 999 and "
+        "`a.src` 1,000",
     ),
     "white space": (
         replace_line(0, 210, " \u3000\t".encode()),
@@ -122,7 +122,7 @@ def _in_its_own_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("PELLUCID_DATA", raising=False)
 
 
-BY_THE_WAY = ("unusual ratio of lengths", "another language than", "the same again and again")
+BY_THE_WAY = ("unusual ratio of lengths", "another language than", "repetition")
 """What a planted line has besides, beside a long one that it does not translate. Here it is about what was planted."""
 
 
@@ -160,11 +160,11 @@ def test_each_fault_alone(pellucid: CommandLine, tmp_path: Path, name: str) -> N
         assert abs(marked - 800) <= 5
 
 
-def test_all_faults_together(tmp_path: Path) -> None:
-    """As a process of its own, as a user starts it."""
-    process = start(*plant(tmp_path, *(fault for fault, _ in ALONE.values())), cwd=tmp_path)
-    out, err = (stream.decode() for stream in process.communicate())
-    assert (process.returncode, err) == (1, "")
+def test_all_faults_together(pellucid: CommandLine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    outcome = pellucid(*plant(tmp_path, *(fault for fault, _ in ALONE.values())))
+    out = outcome.out
+    assert (outcome.status, outcome.err) == (1, "")
     expected = [sentence for name, (_, sentence) in ALONE.items() if "empty side" not in sentence]
     expected.append("empty side: 2 pairs, left out; first in line 200 of `a.tgt`")
     found = [line for line in reds(out) if not line.startswith("spaces other")]
@@ -190,34 +190,34 @@ def quoted(src: Lines, tgt: Lines) -> None:
 SPELLED: dict[str, tuple[Plant, str, dict[str, str]]] = {
     "decomposed": (
         decomposed,
-        "letters and accents apart (not NFC): 3 lines, EFFECT; first in line 5 of `a.src`",
+        "decomposed letters and accents (not NFC): 3 lines, EFFECT; first in line 5 of `a.src`",
         {"nfc": "composed", "nmt_nfkc": "composed", "none": "kept"},
     ),
     "no-break space": (
         replace_line(1, 33, "auf\xa0ein Wort".encode()),
-        "spaces other than one plain one: 1 line, EFFECT; first in line 33 of `a.tgt`: U+00A0",
+        "spaces other than a single plain space: 1 line, EFFECT; first in line 33 of `a.tgt`: U+00A0",
         {"nfc": "read as one space", "nmt_nfkc": "read as one space", "none": "kept"},
     ),
     "two spaces": (
         replace_line(1, 33, b"auf  ein Wort"),
-        "spaces other than one plain one: 1 line, EFFECT; first in line 33 of `a.tgt`: two spaces",
+        "spaces other than a single plain space: 1 line, EFFECT; first in line 33 of `a.tgt`: two spaces",
         {"nfc": "read as one space", "none": "kept"},
     ),
     "space at an end": (
         replace_line(0, 34, b"auf ein Wort "),
-        "spaces other than one plain one: 1 line, EFFECT; first in line 34 of `a.src`: at an end",
+        "spaces other than a single plain space: 1 line, EFFECT; first in line 34 of `a.src`: at an end",
         {"nfc": "read as one space", "none": "kept"},
     ),
     "invisible, on both sides": (
         invisible,
         "zero-width characters and soft hyphens: 2 lines (1 in `a.src` and 1 in `a.tgt`), EFFECT; first in line 35 of "
         "`a.src`: U+200B",
-        {"nfc": "removed where they do nothing", "nmt_nfkc": "removed or read as spaces", "none": "kept"},
+        {"nfc": "removed if they have no effect", "nmt_nfkc": "removed or read as spaces", "none": "kept"},
     ),
     "full width": (
         replace_line(0, 37, "Ａ １".encode()),
         "full-width letters and marks: 1 line, EFFECT; first in line 37 of `a.src`: Ａ",
-        {"nfc": "kept", "nmt_nfkc": "read as plain ones", "none": "kept"},
+        {"nfc": "kept", "nmt_nfkc": "read as plain letters and marks", "none": "kept"},
     ),
     "quotation marks": (
         quoted,
@@ -240,6 +240,7 @@ def test_how_a_text_is_typed_is_told_and_is_no_fault(
     assert "\n     -> " in outcome.out
 
 
+@pytest.mark.slow
 def test_a_part_that_spoils_a_training_is_bad(pellucid: CommandLine, tmp_path: Path) -> None:
     """A fiftieth of the lines without another side are worth a word, a tenth and one more are not to be trained on."""
 
@@ -282,15 +283,15 @@ def test_each_of_several_validation_texts_is_looked_for(pellucid: CommandLine, t
 
 
 def test_on_a_terminal_no_line_is_wider_than_it_and_levels_have_colours() -> None:
-    long = Check("BAD", f"sentences: {'word ' * 30}\n> 12  a | {'b ' * 50}", "mend " * 30)
-    lines = long.in_words(colour=False, width=80).splitlines()
+    long = CorpusCheck("BAD", f"sentences: {'word ' * 30}\n> 12  a | {'b ' * 50}", "mend " * 30)
+    lines = long.to_text(colour=False, width=80).splitlines()
     table = [line for line in lines if " | " in line]
     assert all(len(line) <= 80 for line in lines if line not in table)
     assert table == [f"     > 12  a | {'b ' * 50}"]
     assert lines[0].startswith("BAD  sentences: word")
     assert all(line.startswith("     ") for line in lines[1:])
-    assert " ".join(" ".join(lines).split()) == " ".join(f"{long.in_words(colour=False)}".split())
-    assert {Check(level, "x").in_words(colour=True) for level in ("ok", "note", "BAD")} == {
+    assert " ".join(" ".join(lines).split()) == " ".join(f"{long.to_text(colour=False)}".split())
+    assert {CorpusCheck(level, "x").to_text(colour=True) for level in ("ok", "note", "BAD")} == {
         "\x1b[32mok  \x1b[0m x", "\x1b[33mnote\x1b[0m x", "\x1b[31mBAD \x1b[0m x",
     }  # fmt: skip
 
@@ -315,7 +316,7 @@ def test_what_cannot_be_read_is_red(pellucid: CommandLine, tmp_path: Path) -> No
     Path("d.tsv").touch()
     for name, sentence in (
         ("a.tsv", "line 2 of `a.tsv` has 1 column, but source and target are columns 1 and 2"),
-        ("b.jsonl.gz", "line 2 of `b.jsonl.gz` has no `tgt`; its keys: src"),
+        ("b.jsonl.gz", "line 2 of `b.jsonl.gz` has no `tgt`; its keys: `src`"),
         ("c.tsv", "`c.tsv` is UTF-16, not UTF-8"),
         ("d.tsv", "`d.tsv`: no pair in it"),
     ):
@@ -333,21 +334,22 @@ def test_json_lines(pellucid: CommandLine) -> None:
     assert "different numbers of lines" not in outcome.out, "one file cannot differ from itself"
 
 
+@pytest.mark.slow
 def test_settings_say_what_becomes_of_a_fault(pellucid: CommandLine, tmp_path: Path) -> None:
     arguments = plant(tmp_path, bad_byte, copied, repeated, long_line)
     Path("mine.toml").write_text('[data]\non_bad_utf8 = "skip"\non_copy = "skip"\non_too_long = "cut"\n')
     found = reds(pellucid(*arguments, "--recipe", "mine.toml", "--set", "data.on_duplicate=skip").out)
     assert [line.partition(";")[0] for line in found] == [
         "not UTF-8: 1 line, left out", "too long: 1 line, cut", "target equal to source: 1 pair, left out",
-        "pair that occurred before: 1 pair, left out",
+        "duplicate pair: 1 pair, left out",
     ]  # fmt: skip
 
 
 @pytest.mark.parametrize(
     ("arguments", "error"),
     [
-        ([], "`data.src` is not given"),
-        (["--src", "a.src"], "`data.tgt` is not given"),
+        ([], "`--src` is not given"),
+        (["--src", "a.src"], "`--tgt` is not given"),
         (["--src", "no", "--tgt", "a.tgt"], "no file `no`; looked for `no`"),
         (["--sorce", "a"], "pellucid doctor has no option `--sorce`; did you mean `--src`?"),
     ],
@@ -360,6 +362,7 @@ def test_a_command_that_cannot_be_given(
     assert (outcome.status, outcome.error, outcome.out) == (2, error, "")
 
 
+@pytest.mark.slow
 def test_colours_on_a_terminal_alone(pellucid: CommandLine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("sys.stdout.isatty", lambda: True)
     monkeypatch.delenv("NO_COLOR", raising=False)
@@ -379,38 +382,41 @@ def test_a_model_is_examined_a_line_for_each_check(pellucid: CommandLine, finish
         "hypotheses", "greedy", "neighbours", "accumulation", "faithfulness", "conversions",
     ]  # fmt: skip
     assert {line[:4] for line in lines[:-1]} == {"ok  "}
-    assert lines[-1] == "n/a  conversions: the folder was not converted, and keeps no conversion"
+    assert lines[-1] == "n/a  conversions: the folder was not converted, and has no stored conversion"
 
 
+@pytest.mark.slow
 def test_a_model_with_a_fault_is_bad_and_ends_in_status_1(
     pellucid: CommandLine, finished_run: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def leaking(length: int, device: torch.device) -> torch.Tensor:
         return torch.ones(1, 1, length, length, dtype=torch.bool, device=device)
 
-    monkeypatch.setattr("pellucid.model.transformer.own_causal_mask", leaking)
+    monkeypatch.setattr("pellucid.model.transformer.make_marked_causal_mask", leaking)
     outcome = pellucid("doctor", finished_run)
     assert outcome.status == 1
-    assert "BAD  causal: what comes later changes logits before it by " in outcome.out
-    assert "\n     -> a position sees what it is to predict: give the causal mask to attention\n" in outcome.out
-    assert "\n     -> it may follow from `causal`: mend that first\n" in outcome.out
+    assert "BAD  causal: later positions change earlier logits by " in outcome.out
+    assert (
+        "\n     -> a position sees the token that it must predict: pass the causal mask to attention\n" in outcome.out
+    )
+    assert "\n     -> it may follow from `causal`: fix that first\n" in outcome.out
 
 
 @pytest.mark.parametrize(
     ("arguments", "error"),
     [
-        (("run", "--src", "a"), "--src means nothing where a model is looked at"),
-        (("run", "--set", "train.steps=2"), "--set means nothing where a model is looked at"),
-        (("run", "--kills", "2"), "--kills means nothing where a model is looked at"),
-        (("run", "--verify-resume", "dates"), "a model (`run`) and --verify-resume are given"),
-        (("--src", "a", "--tgt", "b", "--minutes", "2"), "--minutes means nothing where a corpus is looked at"),
-        (("--src", "a", "--tgt", "b", "--dtype", "float32"), "--dtype means nothing where a corpus is looked at"),
+        (("run", "--src", "a"), "--src has no effect when checking a model"),
+        (("run", "--set", "train.steps=2"), "--set has no effect when checking a model"),
+        (("run", "--num-kills", "2"), "--num-kills has no effect when checking a model"),
+        (("run", "--verify-resume", "dates"), "a model (`run`) and --verify-resume cannot be checked together"),
+        (("--src", "a", "--tgt", "b", "--max-minutes", "2"), "--max-minutes has no effect when checking a corpus"),
+        (("--src", "a", "--tgt", "b", "--dtype", "float32"), "--dtype has no effect when checking a corpus"),
         (
             ("--verify-resume", "dates", "--recipe", "dates2"),
-            "--recipe means nothing where --verify-resume is looked at",
+            "--recipe has no effect when checking a recipe with --verify-resume",
         ),
-        (("--verify-resume", "dates", "--kills", "0"), "`--kills 0` must be above 0"),
-        (("a.de",), "`a.de` is a file, and a model is a folder"),
+        (("--verify-resume", "dates", "--num-kills", "0"), "`--num-kills 0` must be above 0"),
+        (("a.de",), "`a.de` is a file, but a model is a folder"),
         (("nowhere",), "`nowhere` is not a model folder: it does not exist"),
     ],
 )

@@ -11,7 +11,7 @@ from tests.unit.cli.command_line import CommandLine
 
 ENGINE = ("--engine", "ctranslate2", "--threads", 1)
 LINES = "a b c\n\nh g f e d c b a b c d e f\nd e\n"
-WITH_TORCH = "load it with `--engine torch`, which is the default"
+WITH_TORCH = "load it with `--engine torch`"
 
 
 @pytest.fixture(scope="module")
@@ -53,9 +53,9 @@ def test_an_output_belongs_to_its_engine_and_type(pellucid: CommandLine, model: 
 @pytest.mark.parametrize(
     ("options", "error", "hint"),
     [
-        (["--sample"], "a translator on CTranslate2 does not draw: its random numbers are one stream", WITH_TORCH),
+        (["--sample"], "a translator on CTranslate2 does not sample: it has one stream", WITH_TORCH),
         (["--dtype", "int4"], "dtype `int4` is unknown to CTranslate2; did you mean `int8`?", "choose one of float32"),
-        (["--device", "tpu"], "device `tpu` is none that CTranslate2 has here", "choose one of auto, cpu"),
+        (["--device", "tpu"], "device `tpu` is not available in CTranslate2 here", "choose one of auto, cpu"),
     ],
 )
 def test_what_the_engine_refuses(pellucid: CommandLine, model: Path, options: list[str], error: str, hint: str) -> None:
@@ -68,7 +68,7 @@ def test_what_the_engine_refuses(pellucid: CommandLine, model: Path, options: li
 def test_engines_and_types_that_there_are_not(pellucid: CommandLine, model: Path) -> None:
     outcome = pellucid("translate", model, "a b", "--engine", "ct2")
     assert (outcome.status, outcome.error) == (2, "unknown `--engine ct2`")
-    assert outcome.hint == "choose one of torch, ctranslate2"
+    assert outcome.hint == "choose one of torch, auto, compiled, ctranslate2"
     outcome = pellucid("translate", model, "a b", "--dtype", "int8")
     assert outcome.error == "unknown dtype `int8`"
-    assert outcome.hint.endswith("or load it with `--engine ctranslate2`, which has 8 bits")
+    assert outcome.hint.endswith("or load it with `--engine ctranslate2`, which supports int8")

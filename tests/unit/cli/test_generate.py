@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from pellucid.data import chunks
 from pellucid.run.run import train
 from pellucid.tasks.language_model import LanguageModel
 from tests.other_tasks import GENERATE, small_recipe_for, write_alphabet
@@ -59,9 +60,11 @@ def test_beam_search(language_model: Path, tmp_path: Path, pellucid: CommandLine
 
 
 def test_a_stopped_output_goes_on_by_the_same_search_alone(
-    language_model: Path, tmp_path: Path, pellucid: CommandLine
+    language_model: Path, tmp_path: Path, pellucid: CommandLine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A beam of 5 is what the model's settings say, and not what it writes by where no beam is asked for."""
+    for bound in ("FEWEST", "MOST"):
+        monkeypatch.setattr(chunks, bound, 64)
     prompts, output = tmp_path / "prompts.txt", tmp_path / "output.txt"
     run = ("generate", language_model, "--input", prompts, "--output", output, "--max-new-tokens", "1")
     options = ("--beam-size", "5")
@@ -70,8 +73,8 @@ def test_a_stopped_output_goes_on_by_the_same_search_alone(
         pellucid(*run, *before)
         prompts.write_bytes(b"a b\n" * 65)
         done = pellucid(*run, *options)
-        assert ("going on after line 64: " in done.err) == (before == options)
-        assert ("is begun anew: " in done.err) == (before != options)
+        assert ("resuming after line 64: " in done.err) == (before == options)
+        assert ("is started over: " in done.err) == (before != options)
 
 
 def test_evaluate_and_score(language_model: Path, tmp_path: Path, pellucid: CommandLine) -> None:
@@ -87,7 +90,7 @@ def test_evaluate_and_score(language_model: Path, tmp_path: Path, pellucid: Comm
     assert scores["perplexity"] == pytest.approx(math.exp(total / tokens), rel=1e-5)
     assert scores["bits_per_byte"] == pytest.approx(total / math.log(2) / scores["bytes"], rel=1e-5)
     running = json.loads(
-        pellucid("evaluate", str(language_model), "--src", str(text), "--text", "running", "--json").out
+        pellucid("evaluate", str(language_model), "--src", str(text), "--text", "continuous", "--json").out
     )
     assert running["texts"] == 1
     assert running["loss"] == pytest.approx(
@@ -124,10 +127,10 @@ def test_evaluate_finds_what_training_found(tmp_path: Path, pellucid: CommandLin
     ("verb", "options", "message"),
     [
         ("evaluate", ["--src", "{src}", "--text", "words"], "`--text words` is unknown"),
-        ("evaluate", [], "`{run}` needs a text to be scored on"),
-        ("score", ["--src", "{src}", "--tgt", "{src}"], "the language model `{run}` scores the texts of --src alone"),
-        ("score", ["--src", "{src}", "--src-lang", "de"], "the language model `{run}` scores the texts of --src alone"),
-        ("evaluate", ["--src", "{src}", "--ref", "{src}"], "`--ref` means nothing to `{run}`, a language model"),
+        ("evaluate", [], "the text to score `{run}` on is missing: `--src FILE`"),
+        ("score", ["--src", "{src}", "--tgt", "{src}"], "`--tgt` has no effect on the language model `{run}`, which"),
+        ("score", ["--src", "{src}", "--src-lang", "de"], "`--src-lang` has no effect on the language model `{run}`"),
+        ("evaluate", ["--src", "{src}", "--ref", "{src}"], "`--ref` has no effect on `{run}`, a language model"),
         (
             "generate",
             ["--input", "{src}", "--max-new-tokens", "0"],
@@ -147,7 +150,7 @@ def test_evaluate_finds_what_training_found(tmp_path: Path, pellucid: CommandLin
         (
             "generate",
             ["--input", "{src}", "--n-best", "2"],
-            "`--n-best 2` needs --json: plain output has one text a line",
+            "`--n-best 2` requires --json: plain output has one text per line",
         ),
         (
             "generate",
@@ -158,7 +161,7 @@ def test_evaluate_finds_what_training_found(tmp_path: Path, pellucid: CommandLin
         (
             "generate",
             ["--input", "{src}", "--beam-size", "4", "--top-k", "5"],
-            "`--top-k 5` asks for a text that is drawn, `--beam-size 4` for the most probable one",
+            "`--top-k 5` is for sampling, `--beam-size 4` for beam search",
         ),
         ("generate", ["--input", "{src}", "--temperature", "-1"], "`temperature` (-1.0) must be above 0"),
         ("classify", ["--input", "{src}"], "`{run}` holds a language model, not a classifier"),

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from pellucid.analysis.ablation import Head, switched_off
+from pellucid.analysis.ablation import Head, disable_heads
 from pellucid.config import DecodeConfig, ModelConfig
 from pellucid.model.families import EncoderOnly
 from pellucid.run.run import train
@@ -84,7 +84,7 @@ def test_ablation_of_a_translator_reports_loss_and_bleu(
     translator, (sources, targets) = Translator.load(finished_run, "cpu"), zip(*PAIRS, strict=True)
     tokens = sum(len(target.split()) + 1 for target in targets)
     assert table["whole"]["loss"] == pytest.approx(-sum(translator.score(sources, targets)) / tokens)
-    with switched_off(translator.model, Head("cross", 0, 1)):
+    with disable_heads(translator.model, Head("cross", 0, 1)):
         without = -sum(translator.score(sources, targets)) / tokens
     row = next(row for row in table["heads"] if (row["attention"], row["head"]) == ("cross", 1))
     assert row["loss"]["score"] == pytest.approx(without)
@@ -121,7 +121,7 @@ def test_what_is_too_long_is_left_out_and_told(pellucid: CommandLine, finished_r
     long = " ".join("a" * 600)
     src, tgt = write_pairs(tmp_path, [*PAIRS, (long, "a")], "long")
     found = pellucid("heads", finished_run, "--src", src, "--tgt", tgt)
-    assert found.out.splitlines()[-1].endswith("; 1 that are too long for the model are left out")
+    assert found.out.splitlines()[-1].endswith("; 1 that are too long for the model are skipped")
     src, tgt = write_pairs(tmp_path, [(long, "a"), (long, "b")], "all")
     refused = pellucid("heads", finished_run, "--src", src, "--tgt", tgt)
     assert refused.status == 2
@@ -161,11 +161,11 @@ def test_a_language_model(pellucid: CommandLine, language_model: Path, tmp_path:
     assert len(lines) >= 20
     table = json.loads((tmp_path / "x.json").read_text(encoding="utf-8"))
     assert set(table["whole"]) == {"loss"}
-    with switched_off(model := LanguageModel.load(language_model, "cpu").model, Head("decoder.self", 0, 0)):
+    with disable_heads(model := LanguageModel.load(language_model, "cpu").model, Head("decoder.self", 0, 0)):
         assert model is not None
     assert pellucid("heads", language_model, "--sentences", "2").status == 0
     refused = pellucid("heads", language_model, "--src", src, "--tgt", src)
-    assert refused.error == f"the model reads `--src` alone, not `--tgt {src}`"
+    assert refused.error == f"the model uses `--src` alone, not `--tgt {src}`"
 
 
 def test_an_encoder_without_a_head(pellucid: CommandLine, finished_run: Path, tmp_path: Path) -> None:
@@ -179,8 +179,8 @@ def test_an_encoder_without_a_head(pellucid: CommandLine, finished_run: Path, tm
     assert found.status == 0
     assert len(found.out.splitlines()) == 1 + 2 + 1
     refused = pellucid("heads", tmp_path, "--src", tmp_path / "texts", "--ablate")
-    assert refused.error == "an encoder without a head has no task that its heads could be judged by"
-    assert pellucid("heads", tmp_path).error == f"`{tmp_path}` has no texts of its own"
+    assert refused.error == "an encoder without a head has no task to evaluate its heads with"
+    assert pellucid("heads", tmp_path).error == f"`{tmp_path}` has no texts"
 
 
 def test_what_it_cannot_do(
@@ -192,16 +192,16 @@ def test_what_it_cannot_do(
         return found.error
 
     src, tgt = texts
-    assert error(finished_run, "-o", "heads.txt") == "`heads.txt` ends in none of .json, .html"
+    assert error(finished_run, "-o", "heads.txt") == "`heads.txt` must end in one of .json, .html"
     assert error(finished_run, "--src", src) == f"the translations of `{src}` are not given"
     assert error(classifier, "--src", src) == f"the labels of `{src}` are not given"
-    assert error(finished_run, "--tgt", tgt) == f"`--tgt {tgt}` stands without its texts"
+    assert error(finished_run, "--tgt", tgt) == f"`--tgt {tgt}` is given without `--src`"
     assert error(finished_run, "-o", tmp_path / "none" / "a.html").startswith(f"cannot write to `{tmp_path}/none/a")
-    assert error(finished_run, "--metric", "loss") == "`--metric loss` is of `--ablate`, which is not given"
+    assert error(finished_run, "--metric", "loss") == "`--metric loss` requires `--ablate`"
     assert error(finished_run, "--sentences", "1") == "`--sentences 1` must be at least 2"
     wrong = error(finished_run, "--ablate", "--metric", "accuracy", "--src", src, "--tgt", tgt)
-    assert wrong == "`--metric accuracy` cannot be measured of this model"
-    assert error(classifier, "--ablate", "--src", src, "--tgt", tgt).startswith("the model does not know")
+    assert wrong == "`--metric accuracy` cannot be measured for this model"
+    assert error(classifier, "--ablate", "--src", src, "--tgt", tgt).startswith("10 labels are unknown to the model: ")
     (tmp_path / "empty").write_text("\n", encoding="utf-8")
     assert error(finished_run, "--src", tmp_path / "empty", "--tgt", tmp_path / "empty").startswith(
         "there is no text in"

@@ -14,9 +14,9 @@ import pellucid as package
 from pellucid.tasks.language_model import LanguageModel
 from pellucid.tasks.translator import Translator
 from pellucid.tracing.trace import load_trace
-from pellucid.training.state import read_weights
+from pellucid.training.state import read_checkpoint_weights
 from pellucid.views.canvas.text import labels
-from pellucid.views.page import islands_of
+from pellucid.views.page import read_data_blocks
 from pellucid.weights.tensors import set_parameters
 from tests.other_tasks import CLASSIFY, GENERATE, labelled_letters, small_recipe_for, write_alphabet, write_labelled
 from tests.unit.cli.command_line import CommandLine
@@ -40,7 +40,7 @@ def language_model(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def manifest(path: Path) -> dict[str, Any]:
     """What a page's viewer reads first."""
-    found: dict[str, Any] = json.loads(islands_of(path.read_text(encoding="utf-8"))["manifest"].unpacked())
+    found: dict[str, Any] = json.loads(read_data_blocks(path.read_text(encoding="utf-8"))["manifest"].unpack())
     return found
 
 
@@ -91,7 +91,8 @@ def test_a_trace_is_kept_and_looked_at_later(pellucid: CommandLine, finished_run
     assert later.read_bytes() == direct.read_bytes()
 
 
-@pytest.mark.filterwarnings("default:all views would take more")
+@pytest.mark.slow
+@pytest.mark.filterwarnings("default:all views would exceed")
 def test_a_page_and_a_png(
     pellucid: CommandLine, finished_run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -105,10 +106,7 @@ def test_a_page_and_a_png(
     assert (tmp_path / "a.html").read_bytes() == every
     monkeypatch.setattr("pellucid.views.view.LARGEST_PAGE", small)
     large = pellucid("inspect", finished_run, "a b", "-o", tmp_path / "a.html")
-    assert (
-        "warning: all views would take more than 8 MB, so the page has one: `--all-views` writes them all\n"
-        in large.err
-    )
+    assert "warning: all views would exceed 8 MB, so the page has one: `--all-views` writes all of them\n" in large.err
     assert (tmp_path / "a.html").stat().st_size == small
     assert pellucid("inspect", finished_run, "a b", "--all-views", "-o", tmp_path / "a.html").status == 0
     assert pellucid("inspect", finished_run, "a b", "--no-model", "--all-views", "-o", tmp_path / "b.html").status == 0
@@ -140,9 +138,9 @@ def test_a_classifier_and_a_language_model(
     read = " ".join(labels(trace.sequences["tgt"]))
     assert outcome.err.startswith(f"read {len(trace.sequences['tgt'])} tokens: {read}\n")
     outcome = pellucid("inspect", classifier, "a", "--target", "b", "-o", tmp_path / "a.svg")
-    assert outcome.error == f"`--target` means nothing to `{classifier}`, which is for `classify`"
+    assert outcome.error == f"`--target` has no effect with `{classifier}`, which is for `classify`"
     outcome = pellucid("inspect", language_model, "a", "--second", "b", "-o", tmp_path / "a.svg")
-    assert outcome.error == f"`--second` means nothing to `{language_model}`, which is for `generate`"
+    assert outcome.error == f"`--second` has no effect with `{language_model}`, which is for `generate`"
 
 
 def test_two_models_are_compared_on_one_translation(
@@ -156,7 +154,7 @@ def test_two_models_are_compared_on_one_translation(
     outcome = pellucid("inspect", kept, "--compare", kept, "-o", tmp_path / "b.svg")
     assert outcome.status == 0, outcome.err
     outcome = pellucid("inspect", finished_run, "a b", "--compare", kept, "--view", "heads", "-o", tmp_path / "c.svg")
-    assert outcome.error == "`--compare` means nothing to the view `heads`"
+    assert outcome.error == "`--compare` has no effect with the view `heads`"
     outcome = pellucid("inspect", finished_run, "a b", "--compare", classifier, "-o", tmp_path / "c.svg")
     assert outcome.error == f"a translator cannot be compared with `{classifier}`, which is for `classify`"
 
@@ -166,23 +164,27 @@ def test_what_the_model_tells_is_drawn(view: str, finished_run: Path, pellucid: 
     outcome = pellucid("inspect", finished_run, "a b c", "--target", "c b a", "--view", view, "-o", tmp_path / "a.svg")
     assert outcome.status == 0, outcome.error
     words = {text.text for text in svg_of(tmp_path / "a.svg").iter(f"{SVG}text")}
-    told = {"lens": {"layer 0 cross_attn", "c"}, "contributions": {"feed forward 0", "biases"}, "text": {"a", "b", "c"}}
+    told = {
+        "lens": {"layer 0, cross-attention", "c"},
+        "contributions": {"layer 0, feed-forward", "biases"},
+        "text": {"a", "b", "c"},
+    }
     assert told[view] <= words
 
 
 def test_contributions_to_a_row_against_a_word(finished_run: Path, pellucid: CommandLine, tmp_path: Path) -> None:
     asked = ["inspect", finished_run, "a b c", "--target", "c b a", "--view", "contributions"]
-    outcome = pellucid(*asked, "--row", "1", "--against", "c", "-o", tmp_path / "a.svg")
+    outcome = pellucid(*asked, "--row", "1", "--foil", "c", "-o", tmp_path / "a.svg")
     assert outcome.status == 0, outcome.error
     title = next(svg_of(tmp_path / "a.svg").iter(f"{SVG}title")).text
     assert title == "What speaks for “b” against “c”"
-    outcome = pellucid(*asked, "--against", "c b", "-o", tmp_path / "b.svg")
+    outcome = pellucid(*asked, "--foil", "c b", "-o", tmp_path / "b.svg")
     assert outcome.status == 2
-    assert outcome.error == "`--against c b` is not one token that the model knows: it is read as 2 (c b)"
+    assert outcome.error == "`--foil c b` is not one token of the model: it is encoded as 2 (c b)"
     outcome = pellucid(*asked, "--row", "9", "-o", tmp_path / "b.svg")
     assert outcome.error == "`--row 9` must be in 0..3"
-    outcome = pellucid("inspect", finished_run, "a b c", "--against", "c", "-o", tmp_path / "b.svg")
-    assert outcome.error == "`--against` means nothing to the view `heads`"
+    outcome = pellucid("inspect", finished_run, "a b c", "--foil", "c", "-o", tmp_path / "b.svg")
+    assert outcome.error == "`--foil` has no effect with the view `heads`"
     assert not (tmp_path / "b.svg").exists()
 
 
@@ -207,7 +209,7 @@ def test_a_trace_file_does_not_tell_it(finished_run: Path, pellucid: CommandLine
     assert pellucid("inspect", finished_run, "a b c", "-o", tmp_path / "a.trace").status == 0
     outcome = pellucid("inspect", tmp_path / "a.trace", "--view", "lens", "-o", tmp_path / "a.svg")
     assert outcome.status == 2
-    assert outcome.error == "the view lens asks the model, not a trace of it"
+    assert outcome.error == "the view lens requires the model, not a trace"
     assert pellucid("inspect", tmp_path / "a.trace", "-o", tmp_path / "a.html").status == 0
     assert "lens" not in manifest(tmp_path / "a.html")["views"]
 
@@ -229,7 +231,7 @@ def test_a_row_beyond_those_that_are_shown_has_a_word_to_be_compared_with(
     assert pellucid(*asked, "-o", tmp_path / "a.html").status == 0
     (told,) = manifest(tmp_path / "a.html")["extras"]["contributions"]["traces"][0]
     assert told["row"] == 2
-    assert told["against"]["text"]
+    assert told["foil"]["text"]
 
 
 def test_a_page_of_checkpoints_explains_none_of_them(pellucid: CommandLine, finished_run: Path, tmp_path: Path) -> None:
@@ -251,7 +253,7 @@ def test_a_checkpoint_of_a_run_is_a_model_too(pellucid: CommandLine, finished_ru
         assert pellucid("inspect", model, "a b", "--target", "b a", "-o", tmp_path / f"{name}.trace").status == 0
     kept, last = (load_trace(tmp_path / f"{name}.trace") for name in ("of_checkpoint", "of_run"))
     translator = Translator.load(finished_run)
-    set_parameters(translator.model, read_weights(checkpoint), "its weights")
+    set_parameters(translator.model, read_checkpoint_weights(checkpoint), "its weights")
     expected = translator.trace("a b", "b a")["cross"].weights(0, 0)
     np.testing.assert_array_equal(kept["cross"].weights(0, 0), expected)
     assert np.abs(last["cross"].weights(0, 0) - expected).max() > 0
@@ -265,36 +267,42 @@ def test_gold_is_framed_and_scored(pellucid: CommandLine, finished_run: Path, tm
     assert any("AER" in text for text in texts(tmp_path / "a.svg"))
     gold.write_text("", encoding="utf-8")
     outcome = pellucid("inspect", finished_run, "a b", "--gold", gold, "-o", tmp_path / "a.svg")
-    assert outcome.error == f"`{gold}` is empty: there is no gold alignment"
+    assert outcome.error == f"`{gold}` is empty: it has no gold alignment"
 
 
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["a b", "-o", "a.pdf"], "`--output a.pdf` ends in none of .html, .svg, .png, .trace"),
+        (["a b", "-o", "a.pdf"], "`--output a.pdf` must end in one of .html, .svg, .png, .trace"),
         (["a b", "--view", "matrx", "-o", "a.svg"], "unknown view `matrx`; did you mean `matrix`?"),
-        (["a b", "--view", "heads", "-o", "a.trace"], "a trace holds what every view needs"),
-        (["a b", "--all-views", "-o", "a.trace"], "a trace is of one model and one text: `--all-views`"),
-        (["a b", "--compare", "", "--view", "model", "-o", "a.html"], "`--compare` means nothing to the view `model`"),
-        (["-o", "a.svg"], "there is no text for the model"),
+        (
+            ["a b", "--view", "heads", "-o", "a.trace"],
+            "`--view heads` has no effect: a trace has the data of every view",
+        ),
+        (["a b", "--all-views", "-o", "a.trace"], "`--all-views` has no effect: a trace is of one model and one text"),
+        (
+            ["a b", "--compare", "", "--view", "model", "-o", "a.html"],
+            "`--compare` has no effect with the view `model`",
+        ),
+        (["-o", "a.svg"], "no text is given for the model"),
         (["a b", "--layer", "4", "-o", "a.svg"], "`--layer 4` of `cross` must be in 0..0"),
         (["a b", "--head", "x", "-o", "a.svg"], "`head` 'x' is unknown"),
-        (["a b", "--second", "c", "-o", "a.svg"], "`--second` means nothing to"),
-        (["a b", "--row", "1", "-o", "a.svg"], "`row` means nothing to the view `heads`"),
+        (["a b", "--second", "c", "-o", "a.svg"], "`--second` has no effect with"),
+        (["a b", "--row", "1", "-o", "a.svg"], "`row` has no effect with the view `heads`"),
         (
             ["a b", "--layer", "1", "-o", "a.trace"],
-            "a trace holds all that a view can show: `--layer` means nothing to",
+            "`--layer` has no effect: a trace has all data of a view",
         ),
-        (["a b", "--hide-sink", "-o", "a.trace"], "a trace holds all that a view can show: `--hide-sink` means"),
-        (["a b", "--title", "x", "-o", "a.trace"], "a trace holds all that a view can show: `--title` means nothing"),
+        (["a b", "--hide-sink", "-o", "a.trace"], "`--hide-sink` has no effect: a trace has all data of a view"),
+        (["a b", "--title", "x", "-o", "a.trace"], "`--title` has no effect: a trace has all data of a view"),
         (
             ["a b", "--target", "b a", "--beam-size", "2", "-o", "a.svg"],
-            "`--beam-size` means nothing where `--target` is given: nothing is searched",
+            "`--beam-size` has no effect if `--target` is given: nothing is searched",
         ),
-        (["a b", "--all-views", "-o", "a.svg"], "`--all-views` is of a page"),
-        (["a b", "--one-view", "-o", "a.png"], "`--one-view` is of a page"),
-        (["a b", "--one-view", "--all-views", "-o", "a.html"], "`--all-views` and `--one-view` exclude each other"),
-        (["a b", "--pair", "ab", "-o", "a.svg"], "`pair` 'ab' needs two texts"),
+        (["a b", "--all-views", "-o", "a.svg"], "`--all-views` is for a page"),
+        (["a b", "--one-view", "-o", "a.png"], "`--one-view` is for a page"),
+        (["a b", "--one-view", "--all-views", "-o", "a.html"], "`--all-views` and `--one-view` cannot be combined"),
+        (["a b", "--pair", "ab", "-o", "a.svg"], "`pair` 'ab' requires two texts"),
         (["", "-o", "a.svg"], "the source is empty"),
     ],
     ids=lambda value: " ".join(value) if isinstance(value, list) else "",
@@ -317,9 +325,9 @@ def test_what_cannot_be_shown(
 def test_a_trace_file_has_its_own_text(pellucid: CommandLine, finished_run: Path, tmp_path: Path) -> None:
     pellucid("inspect", finished_run, "a b", "-o", tmp_path / "a.trace")
     outcome = pellucid("inspect", tmp_path / "a.trace", "c d", "-o", tmp_path / "a.svg")
-    assert outcome.error.startswith("a text means nothing to the trace")
+    assert outcome.error.startswith("a text has no effect with the trace")
     outcome = pellucid("inspect", tmp_path / "a.trace", "--view", "evolution", "-o", tmp_path / "a.svg")
-    assert "is of a run's checkpoints, not of a trace" in outcome.err
+    assert "requires the checkpoints of a run, not a trace" in outcome.err
 
 
 def test_where_there_is_no_model_it_is_said(pellucid: CommandLine, tmp_path: Path) -> None:

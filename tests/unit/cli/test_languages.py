@@ -10,12 +10,12 @@ from pathlib import Path
 import pytest
 
 from pellucid.config import RECIPE, Recipe
-from pellucid.data.parallel import held_out_texts
+from pellucid.data.parallel import list_held_out_texts
 from pellucid.data.prepare import open_corpus
 from pellucid.errors import ConfigError
-from pellucid.evaluation.reranking import Factors
+from pellucid.evaluation.reranking import RerankingWeights
 from pellucid.run.run import train
-from pellucid.tasks.languages import ZeroShot
+from pellucid.tasks.languages import ZeroShotWarning
 from pellucid.tasks.reranking import Reranker, load_reranker
 from pellucid.tasks.translator import Translator
 from pellucid.weights.folder import DESCRIPTION
@@ -54,7 +54,7 @@ def recipe_of(folder: Path, *settings: str, valid: bool = True, count: int = 60)
 def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("languages")
     kind = ("data.tokenizer=bpe", "data.vocab_size=300", "train.steps=2", "train.validate_every=2", "train.average=1")
-    train(recipe_of(folder, *kind, "train.validate_decode=6"), folder / "run", device="cpu", quiet=True)
+    train(recipe_of(folder, *kind, "train.decode_and_evaluate=6"), folder / "run", device="cpu", quiet=True)
     return folder / "run"
 
 
@@ -107,25 +107,26 @@ def test_validation_text_that_is_cut_off_knows_its_pair(tmp_path: Path) -> None:
 
 def test_languages_are_asked_for_and_refused(run: Path, pellucid: CommandLine) -> None:
     missing = pellucid("translate", run, "a b")
-    assert missing.error == "this model writes 2 languages, and `--tgt-lang` is not given"
+    assert missing.error == "this model translates into 2 languages, and `--tgt-lang` is not given"
     assert missing.hint == "name one of low, back"
     wrong = pellucid("evaluate", run, "--src", run / RECIPE, "--ref", run / RECIPE, "--tgt-lang", "bak")
-    assert (wrong.status, "`--tgt-lang bak`; near it are back" in wrong.error) == (2, True)
+    assert (wrong.status, "`--tgt-lang bak`; similar codes are back" in wrong.error) == (2, True)
     unread = pellucid("translate", run, "a b", "--src-lang", "back", "--tgt-lang", "low")
     assert (unread.error, unread.hint) == (
-        "`--src-lang back` is not a language that the model reads",
-        "it reads low, up",
+        "`--src-lang back` is not a source language of the model",
+        "its source languages are low, up",
     )
 
 
-@pytest.mark.filterwarnings("always::pellucid.tasks.languages.ZeroShot")
+@pytest.mark.filterwarnings("always::pellucid.tasks.languages.ZeroShotWarning")
+@pytest.mark.usefixtures("unflagged")
 def test_a_pair_that_was_never_trained_is_told(run: Path, pellucid: CommandLine) -> None:
     done = pellucid("translate", run, "A B", "--src-lang", "up", "--tgt-lang", "back")
     told = "`up` to `back` is zero-shot: the model was never trained on this pair, but on low-low, low-back, up-low"
     assert (done.status, done.err.splitlines()) == (0, [f"warning: {told}"])
     assert pellucid("translate", run, "A B", "--src-lang", "up", "--tgt-lang", "low").err == ""
     translator = Translator.load(run, "cpu")
-    with pytest.warns(ZeroShot, match="`up` to `back`") as warned:
+    with pytest.warns(ZeroShotWarning, match="`up` to `back`") as warned:
         translator.translate(["A B"], source_language="up", target_language="back")
     assert warned[0].filename == __file__
 
@@ -137,11 +138,13 @@ def test_words_are_aligned_without_the_tag(run: Path, pellucid: CommandLine, tmp
     assert done.status == 0
 
 
+@pytest.mark.slow
 def test_heads_are_judged_by_texts_that_have_their_tags(run: Path, pellucid: CommandLine) -> None:
     assert "27 sentences of the run's validation set" in pellucid("heads", run).out
     assert pellucid("heads", run, "--tgt-lang", "low").error.startswith("languages are given (`low`), but the run's")
 
 
+@pytest.mark.slow
 def test_a_model_of_one_target_needs_no_code(tmp_path: Path, pellucid: CommandLine) -> None:
     recipe = recipe_of(tmp_path, 'data.src_lang=["x", "y", "z"]', 'data.tgt_lang="low"', "train.steps=1")
     train(recipe, tmp_path / "run", device="cpu", quiet=True)
@@ -159,12 +162,18 @@ def test_a_model_of_one_target_needs_no_code(tmp_path: Path, pellucid: CommandLi
 @pytest.mark.parametrize(
     ("settings", "error"),
     [
-        (['data.tgt_lang=""'], r"`src_lang` \(low, low, up\) is given without `tgt_lang`"),
-        (['data.tgt_lang=["a", "b"]'], r"`data.tgt_lang` \(\['a', 'b'\]\) must be one code, or as many .*\(3\)"),
-        (['data.tgt_lang="pt-BR"'], "`tgt_lang` has `?['\"]?pt-BR.*no code of a language"),
-        (['data.tags=["<a>", "<b>", "<c>"]'], r"`tags` .* and `tgt_lang` \(low, back, low\) exclude each other"),
+        (['data.tgt_lang=""'], r"`src_lang` \(low, low, up\) requires `tgt_lang`"),
+        (
+            ['data.tgt_lang=["a", "b"]'],
+            r"`data.tgt_lang` \(\['a', 'b'\]\) must be one code, or one for each corpus \(3\)",
+        ),
+        (['data.tgt_lang="pt-BR"'], "`tgt_lang` has `?['\"]?pt-BR.*not a language code"),
+        (
+            ['data.corpus_tags=["<a>", "<b>", "<c>"]'],
+            r"`corpus_tags` .* and `tgt_lang` \(low, back, low\) exclude each other",
+        ),
         (["data.concatenate=0.5"], r"`concatenate` \(0.5\) would join .* `tgt_lang` is low, back, low"),
-        (["data.tokenizer=words"], "does not keep `<2low>`, the tag of `data.tgt_lang`, whole: it reads `< 2low >`"),
+        (["data.tokenizer=words"], "splits `<2low>`, the tag of `--tgt-lang`, into `< 2low >`"),
         (["task=generate"], 'are for `task = "translate"`, not for `task = "generate"`'),
     ],
 )
@@ -180,13 +189,13 @@ def test_languages_that_do_not_go_together(
 
 def test_validation_texts_are_one_for_each_pair(tmp_path: Path) -> None:
     data = recipe_of(tmp_path).data
-    assert [text.pair for text in held_out_texts(data, "valid")] == ["low-low", "low-back", "up-low"]
+    assert [text.pair for text in list_held_out_texts(data, "valid")] == ["low-low", "low-back", "up-low"]
     two = replace(data, valid_src=data.valid_src[:2], valid_tgt=data.valid_tgt[:2])
-    with pytest.raises(ConfigError, match=r"`data.valid_src` names 2 texts for 3 pairs of languages: low-low, low-b"):
-        held_out_texts(two, "valid")
+    with pytest.raises(ConfigError, match=r"`data.valid_src=` names 2 texts for 3 pairs of languages: low-low, low-b"):
+        list_held_out_texts(two, "valid")
     # Two corpora of a pair have one text, or one each.
     same = replace(data, src_lang="low", tgt_lang=("low", "low", "back"), valid_src=data.valid_src[:2])
-    assert [t.pair for t in held_out_texts(replace(same, valid_tgt=data.valid_tgt[:2]), "valid")] == [
+    assert [t.pair for t in list_held_out_texts(replace(same, valid_tgt=data.valid_tgt[:2]), "valid")] == [
         "low-low", "low-back",
     ]  # fmt: skip
 
@@ -195,8 +204,8 @@ def test_validation_texts_are_one_for_each_pair(tmp_path: Path) -> None:
 def test_one_model_learns_to_copy_and_to_turn_round(tmp_path: Path) -> None:
     learning = (
         "train.steps=700", "train.batch_tokens=1000", "train.schedule=inverse_sqrt", "train.learning_rate=5e-3",
-        "train.warmup_steps=50", "train.validate_every=700", "train.validate_decode=27", "model.d_model=32",
-        "model.dropout=0.0", "data.temperature=2",
+        "train.warmup_steps=50", "train.validate_every=700", "train.decode_and_evaluate=27", "model.d_model=32",
+        "model.dropout=0.0", "data.sampling_temperature=2",
     )  # fmt: skip
     train(recipe_of(tmp_path, *learning, count=1000), tmp_path / "run", device="cpu", quiet=True)
     found = next(line for line in metrics(tmp_path / "run") if line["event"] == "validation")
@@ -207,6 +216,7 @@ def test_one_model_learns_to_copy_and_to_turn_round(tmp_path: Path) -> None:
     assert translator.translate(["A B C"], source_language="up", target_language="low")[0].text == "a b c"
 
 
+@pytest.mark.slow
 def test_validation_texts_are_named_by_options(tmp_path: Path, pellucid: CommandLine) -> None:
     texts = {"": write_texts(tmp_path, "train", 60, 1), "valid-": write_texts(tmp_path, "valid", 9, 2)}
     options = [
@@ -232,7 +242,7 @@ def test_factors_are_of_one_pair(run: Path, tmp_path: Path, pellucid: CommandLin
     sources, targets = write_texts(tmp_path, "held", 12, 4)
     path, low = tmp_path / "rerank.json", ("--src-lang", "low", "--tgt-lang", "low")
     held = ["--src", sources[0], "--tgt", targets[0], "--n-best", "3", "--device", "cpu", "--out", path]
-    given = ["rerank", run, "--reverse", run, *held]
+    given = ["fit-reranker", run, "--reverse", run, *held]
     outcome = pellucid(*given, *low)
     assert outcome.status == 0, outcome.error
     table = json.loads(path.read_text(encoding="utf-8"))
@@ -242,31 +252,32 @@ def test_factors_are_of_one_pair(run: Path, tmp_path: Path, pellucid: CommandLin
     translator, reranker = Translator.load(run, "cpu", target_language="low"), load_reranker(path, "cpu")
     assert isinstance(reranker.reverse, Translator)
     assert reranker.reverse.decode == translator.decode
-    by_hand = Reranker(translator, factors=Factors(reverse=5.0), n_best=3)
+    by_hand = Reranker(translator, factors=RerankingWeights(reverse=5.0), n_best=3)
     lines = ["a b c", "d e", "h g f e"]
     found, expected = (translator.translate(lines, rerank=one) for one in (path, by_hand))
     assert [t.text for t in found] == [t.text for t in expected]
-    assert pellucid(*given).error == "this model writes 2 languages, and `--tgt-lang` is not given"
+    assert pellucid(*given).error == "this model translates into 2 languages, and `--tgt-lang` is not given"
     not_read = pellucid(*given, "--src-lang", "low", "--tgt-lang", "back")
-    assert not_read.error == f"the other direction, `{run}`: `--tgt-lang back` is not a language that the model reads"
+    assert not_read.error == f"the reverse direction, `{run}`: `--tgt-lang back` is not a source language of the model"
     not_written = pellucid(*given, "--src-lang", "up", "--tgt-lang", "low")
-    assert not_written.error.startswith(f"the other direction, `{run}`: unknown `--src-lang up`")
+    assert not_written.error.startswith(f"the reverse direction, `{run}`: unknown `--src-lang up`")
     for name in ("source_language", "weights"):
         path.write_text(json.dumps(table | {"reverse": table["reverse"] | {name: 3}}), encoding="utf-8")
         refused = pellucid("translate", run, "a", *low, "--rerank", path)
-        assert refused.error == f"`{path}` is no file of factors for reranking"
+        assert refused.error == f"`{path}` is not a file of reranking factors"
 
 
+@pytest.mark.slow
 def test_a_model_of_one_pair_stands_beside_one_of_several(run: Path, tmp_path: Path, pellucid: CommandLine) -> None:
     (sources, targets), one = write_texts(tmp_path, "test", 9, 3), tmp_path / "one"
     alone = recipe_of(tmp_path, "data.tokenizer=bpe", "data.vocab_size=300")
     train(replace(alone, data=replace(alone.data, src=sources[2], tgt=targets[2], src_lang="", tgt_lang="",
           valid_src=sources[2], valid_tgt=targets[2])), one, device="cpu", quiet=True)  # fmt: skip
     test = ["--src", sources[2], "--ref", targets[2], "--src-lang", "up", "--tgt-lang", "low", "--json"]
-    found = json.loads(pellucid("evaluate", run, "--against", one, *test).out)
+    found = json.loads(pellucid("evaluate", run, "--baseline", one, *test).out)
     assert (found["a"], found["b"]) == (str(run), str(one))
     by_itself = json.loads(pellucid("evaluate", one, *test[:4], "--json").out)
     assert found["bleu"]["b"] == pytest.approx(by_itself["bleu"])
-    refused = pellucid("evaluate", one, "--against", run, *test)
-    assert refused.error == f"`--src-lang up` means nothing to `{one}`, which knows no languages"
-    assert refused.hint == "name the model of several languages first, and this one with `--against`"
+    refused = pellucid("evaluate", one, "--baseline", run, *test)
+    assert refused.error == f"`--src-lang up` has no effect on `{one}`, which has no languages"
+    assert refused.hint == "name the multilingual model first, and this one with `--baseline`"

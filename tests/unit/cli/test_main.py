@@ -8,10 +8,10 @@ import warnings
 import pytest
 
 from pellucid.cli import main as module
+from pellucid.cli.commands import GROUPS, VERBS
 from pellucid.cli.main import main
-from pellucid.cli.verbs import VERBS
 from pellucid.errors import CheckpointError, ConfigError, PellucidError
-from pellucid.training.interrupts import Interrupted
+from pellucid.training.interrupts import TrainingInterrupted
 from tests.unit.cli.command_line import CommandLine, start
 
 
@@ -42,7 +42,10 @@ def test_help_lists_the_verbs_with_an_example(pellucid: CommandLine) -> None:
         shown = pellucid(flag)
         assert (shown.status, shown.err) == (0, "")
         assert "example: pellucid train" in shown.out
-        assert all(f"\n  {verb} " in shown.out for verb in VERBS)
+        parts = re.findall(r"^([a-z ]+):\n((?:  .*\n)+)", shown.out, re.MULTILINE)
+        listed = {group: re.findall(r"^  ([\w-]+)  ", verbs, re.MULTILINE) for group, verbs in parts}
+        assert listed == {group: [*verbs] for group, verbs in GROUPS.items()}
+        assert [*listed] == ["start", "data", "train", "use", "look inside"]
 
 
 def test_without_arguments_help_is_shown_as_a_mistake(pellucid: CommandLine) -> None:
@@ -61,6 +64,7 @@ def test_the_version(pellucid: CommandLine) -> None:
     [
         ("trian", "unknown verb `trian`; did you mean `train`?"),
         ("Translate", "unknown verb `Translate`; did you mean `translate`?"),
+        ("rerank", "unknown verb `rerank`; did you mean `fit-reranker`?"),
         ("xyzzy", "unknown verb `xyzzy`"),
         ("--out", "unknown verb `--out`"),
     ],
@@ -77,28 +81,32 @@ def test_an_unknown_verb_is_a_mistake(pellucid: CommandLine, verb: str, error: s
     [
         (ConfigError("a", "b"), 2, "error: a\n\nhint: b\n"),
         (ConfigError("a"), 2, "error: a\n"),
-        (Interrupted(signal.SIGTERM, 3, 3), 143, "stopped by SIGTERM; the state is saved, the same command goes on"),
+        (
+            TrainingInterrupted(signal.SIGTERM, 3, 3),
+            143,
+            "interrupted by SIGTERM; the state is saved, run the same command again to resume",
+        ),
         (PellucidError("a", "b"), 1, "error: a\n\nhint: b\n"),
         (CheckpointError("a", "b"), 1, "error: a\n\nhint: b\n"),
         (
             OSError(28, "No space left"),
             1,
-            "error: OSError: [Errno 28] No space left\n\nhint: run it again with --debug",
+            "error: OSError: [Errno 28] No space left\n\nhint: run the command again with --debug",
         ),
-        (KeyError("x"), 1, "error: KeyError: 'x'\n\nhint: run it again with --debug"),
+        (KeyError("x"), 1, "error: KeyError: 'x'\n\nhint: run the command again with --debug"),
         (
             FileNotFoundError(2, "No such file or directory", "a\nb"),
             2,
-            "error: cannot use `a\\nb`: No such file or directory\n\nhint: check the path, and who may use it\n",
+            "error: cannot use `a\\nb`: No such file or directory\n\nhint: check the path and its permissions\n",
         ),
         (OSError(5, "Input/output error", "a"), 1, "error: cannot use `a`: Input/output error\n"),
-        (MemoryError(), 1, "error: out of memory\n\nhint: lower the batch or the beam, take a smaller model"),
+        (MemoryError(), 1, "error: out of memory\n\nhint: use a smaller batch, beam or model"),
         (
             RuntimeError("DefaultCPUAllocator: can't allocate memory: you tried to allocate 9 bytes\nmore"),
             1,
             "error: out of memory: DefaultCPUAllocator: can't allocate memory: you tried to allocate 9 bytes\n",
         ),
-        (KeyboardInterrupt(), 130, "stopped by SIGINT; the same command does again what was not saved\n"),
+        (KeyboardInterrupt(), 130, "interrupted by SIGINT; run the same command again to redo unsaved work\n"),
     ],
 )
 def test_what_goes_wrong_is_a_sentence_and_a_status(

@@ -6,10 +6,10 @@ from typing import Any
 import pytest
 
 from pellucid.config import DecodeConfig
-from pellucid.errors import CheckpointError, shown
+from pellucid.errors import CheckpointError, format_value
 from pellucid.model.families import build_model
 from pellucid.model.parts import Parts
-from pellucid.text.tokenizers import Tokenizers
+from pellucid.text.tokenizers import TokenizerPair
 from pellucid.weights.folder import save_model
 from tests.own_parts import Windowed
 from tests.tiny_model import tiny_config
@@ -40,7 +40,7 @@ def test_a_folder_that_is_no_model(pellucid: CommandLine, tmp_path: Path, texts:
 
 MISTYPED = {
     "translate": ["a"], "classify": ["a"], "generate": ["a"], "score": ["--src", "FILE", "--tgt", "FILE"],
-    "evaluate": ["--src", "FILE", "--ref", "FILE"], "inspect": ["a", "-o", "a.html"], "info": [], "average": [],
+    "evaluate": ["--src", "FILE", "--ref", "FILE"], "inspect": ["b", "-o", "a.html"], "info": [], "average": [],
     "heads": ["--src", "FILE", "--tgt", "FILE"], "align": ["--src", "FILE", "--tgt", "FILE"], "convert": ["new"],
 }  # fmt: skip
 """Each verb that opens a model, with what else it needs."""
@@ -90,10 +90,10 @@ def test_a_revision_reaches_the_hub(
     (tmp_path / "a").write_text("a\n")
     options = {
         "score": ["--src", "a", "--tgt", "a"], "evaluate": ["--src", "a", "--ref", "a"],
-        "inspect": ["a", "-o", "a.html"], "convert": ["out"],
+        "inspect": ["b", "-o", "a.html"], "convert": ["out"],
         "info": [], "heads": ["--src", "a", "--tgt", "a"], "align": ["--src", "a", "--tgt", "a"],
         "plot": ["-o", "a.svg"],
-    }.get(verb, ["a"])  # fmt: skip
+    }.get(verb, ["b"])  # fmt: skip
     verb_of = [verb, *(["positions"] if verb == "plot" else [])]
     outcome = pellucid(*verb_of, "some/model", *options, "--revision", "v1.2")
     assert outcome.err.startswith("error: it is asked for"), outcome.err
@@ -102,15 +102,15 @@ def test_a_revision_reaches_the_hub(
     path = pellucid(*verb_of, tmp_path, *options, "--revision", "v1.2")
     assert (path.status, path.error) == (
         2,
-        f"`--revision v1.2` is of a model on the hub, and `{shown(str(tmp_path))}` is none",
+        f"`--revision v1.2` requires a model on the hub, but `{format_value(str(tmp_path))}` is not",
     )
     twice = pellucid(*verb_of, "some/model@v1", *options, "--revision", "v2")
-    assert (twice.status, twice.error) == (2, "`some/model@v1` names a revision, and `--revision v2` another")
+    assert (twice.status, twice.error) == (2, "`some/model@v1` and `--revision v2` name different revisions")
 
 
 def test_a_revision_of_no_model(pellucid: CommandLine) -> None:
     outcome = pellucid("plot", "masks", "-o", "a.svg", "--revision", "v1")
-    assert (outcome.status, outcome.error) == (2, "`--revision v1` is of the model of `plot positions`")
+    assert (outcome.status, outcome.error) == (2, "`--revision v1` requires `plot positions` with a model")
 
 
 @pytest.mark.parametrize("verb", [*(verb for verb in MISTYPED if verb != "average"), "plot"])
@@ -122,15 +122,14 @@ def test_what_is_of_ones_own_is_for_python(
     task = {"classify": CLASSIFIER, "generate": LANGUAGE_MODEL}.get(verb, {})
     model = build_model(tiny_config(**{"src_vocab_size": 12, "tgt_vocab_size": 12} | task), PARTS)
     labels = ("a", "b") if model.config.num_classes else ()
-    save_model(tmp_path / "own", model, Tokenizers(Letters()), DecodeConfig(), "", labels)
+    save_model(tmp_path / "own", model, TokenizerPair(Letters()), DecodeConfig(), "", labels)
     words = {"plot": ["positions", "own", "-o", "a.svg"], "convert": ["own", "new", "--to", "hf"]}.get(
         verb, ["own", *MISTYPED.get(verb, ())]
     )
     outcome = pellucid(verb, *(texts[0] if word == "FILE" else word for word in words))
     assert (outcome.status, outcome.out) == (1, "")
     assert outcome.error == (
-        "the model in `own` has parts that are not Pellucid's (attention=tests.own_parts.Windowed.from_config), but "
-        "none are given"
+        "the model in `own` has custom parts (attention=tests.own_parts.Windowed.from_config), but none are given"
     )
     imports, _, call = outcome.hint.removeprefix("from Python: ").partition("; ")
     assert imports == "import pellucid, tests.own_parts, tests.unit.text.test_own_tokenizer"

@@ -35,6 +35,7 @@ def test_a_picture_is_drawn(pellucid: CommandLine, tmp_path: Path, arguments: li
     assert title(tmp_path / "a.svg") == shown
 
 
+@pytest.mark.slow
 def test_of_a_run(pellucid: CommandLine, finished_run: Path, tmp_path: Path) -> None:
     for arguments in (
         ["run", finished_run],
@@ -49,27 +50,30 @@ def test_of_a_run(pellucid: CommandLine, finished_run: Path, tmp_path: Path) -> 
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["mask", "-o", "a.svg"], "there is no picture `mask`; did you mean `masks`?"),
-        (["masks", "-o", "a.pdf"], "`--output a.pdf` ends in none of .svg, .png"),
-        (["masks", "--d-model", "8", "-o", "a.svg"], "`--d-model` means nothing to the picture `masks`"),
-        (["run", "--set", "a.b=1", "-o", "a.svg"], "`--set` means nothing to the picture `run`"),
+        (["mask", "-o", "a.svg"], "unknown picture `mask`; did you mean `masks`?"),
+        (["masks", "-o", "a.pdf"], "`--output a.pdf` must end in one of .svg, .png"),
+        (["masks", "--d-model", "8", "-o", "a.svg"], "`--d-model` has no effect with the picture `masks`"),
+        (["run", "--set", "a.b=1", "-o", "a.svg"], "`--set` has no effect with the picture `run`"),
         (
             ["masks", "text", "--lengths", "3", "-o", "a.svg"],
             "the picture `masks` takes texts or `--lengths`, not both",
         ),
-        (["masks", "--targets", "3,2", "-o", "a.svg"], "`--targets` means nothing without `--cross`"),
+        (["masks", "--targets", "3,2", "-o", "a.svg"], "`--targets` requires `--cross`"),
         (["masks", "--cross", "--targets", "x", "-o", "a.svg"], "`--targets x` is not a list of whole numbers"),
         (["masks", "--lengths", "3;2", "-o", "a.svg"], "`--lengths 3;2` is not a list of whole numbers"),
         (["masks", "--lengths", "0", "-o", "a.svg"], "`lengths` [0]: 0 must be at least 1"),
-        (["smoothing", "x", "-o", "a.svg"], "the picture `smoothing` has no use for `x`"),
-        (["positions", "--stack", "encoder", "-o", "a.svg"], "`--stack` is of a model, and none is given"),
+        (["smoothing", "x", "-o", "a.svg"], "`x` has no effect with the picture `smoothing`"),
+        (["positions", "--stack", "encoder", "-o", "a.svg"], "`--stack` requires a model, and none is given"),
         (
             ["masks", "--width", "wide", "-o", "a.svg"],
             "`width` (wide) must be column, page, or a number of millimetres in 10..2000",
         ),
-        (["masks", "--lengths", "5000", "-o", "a.svg"], "a sentence of 5,000 tokens has no picture: at most 1,024"),
+        (
+            ["masks", "--lengths", "5000", "-o", "a.svg"],
+            "a sentence of 5,000 tokens is too long for a picture; at most 1,024",
+        ),
         (["positions", "--d-model", "0", "-o", "a.svg"], "`d_model` (0) must be even for sinusoidal positions, and at"),
-        (["masks", "-o", "none/a.svg"], "cannot write to `none/a.svg`: there is no folder `"),
+        (["masks", "-o", "none/a.svg"], "cannot write to `none/a.svg`: no folder `"),
     ],
     ids=lambda value: " ".join(value) if isinstance(value, list) else "",
 )
@@ -85,4 +89,4 @@ def test_what_cannot_be_drawn(
 
 def test_of_a_model_the_width_is_its_own(pellucid: CommandLine, finished_run: Path, tmp_path: Path) -> None:
     outcome = pellucid("plot", "positions", finished_run, "--d-model", "8", "-o", tmp_path / "a.svg")
-    assert outcome.error == "`--d-model` is of sinusoids without a model, and one is given"
+    assert outcome.error == "`--d-model` is for sinusoids without a model, and a model is given"

@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
+from pellucid.data.chunks import FEWEST
 from pellucid.errors import DataError
 from pellucid.streams.source import LineSource, PairSource
-from pellucid.streams.streams import FIRST_STRETCH
 from pellucid.tasks.translator import Translator
 from tests.toy_task import reversed_letters, write_pairs
 from tests.unit.cli.command_line import CommandLine
@@ -38,7 +38,7 @@ def test_score_reads_standard_input(
 def test_standard_input_cannot_be_both(pellucid: CommandLine, finished_run: Path) -> None:
     outcome = pellucid("score", finished_run, "--src", "-", "--tgt", "-")
     assert (outcome.status, outcome.out) == (2, "")
-    assert outcome.error == "standard input (`-`) can be only one of the files"
+    assert outcome.error == "standard input (`-`) can be only one of --src and --tgt"
 
 
 def test_scores_by_the_token_and_as_the_search_ranks(
@@ -56,7 +56,7 @@ def test_scores_by_the_token_and_as_the_search_ranks(
     }
     options = [finished_run, "--src", texts[0], "--tgt", texts[1]]
     for normalize, values in expected.items():
-        outcome = pellucid("score", *options, "--normalize", normalize)
+        outcome = pellucid("score", *options, "--length-normalize", normalize)
         assert [float(line) for line in outcome.out.splitlines()] == pytest.approx(values, abs=1e-4)
     rows = [json.loads(line) for line in pellucid("score", *options, "--json").out.splitlines()]
     assert [row["tokens"] for row in rows] == lengths
@@ -66,11 +66,11 @@ def test_scores_by_the_token_and_as_the_search_ranks(
 
 
 def test_the_best_found_is_the_best_scored(finished_run: Path) -> None:
-    """What the search ranks by is what --normalize length tells: the n best come in its order."""
+    """What the search ranks by is what --length-normalize length tells: the n best come in its order."""
     translator = Translator.load(finished_run, "cpu")
     for source, _ in reversed_letters(4, seed=3):
         found = translator.translate([source], beam_size=4, n_best=4, length_penalty=0.7)[0].alternatives
-        scored = translator.scored([source] * len(found), [one.text for one in found])
+        scored = translator.score_sequences([source] * len(found), [one.text for one in found])
         assert [one.score for one in scored] == pytest.approx([one.score for one in found], abs=1e-4)
         ranks = [one.score / one.tokens**0.7 for one in scored]
         assert ranks == pytest.approx(sorted(ranks, reverse=True), abs=1e-4)
@@ -91,10 +91,11 @@ def test_a_line_that_is_too_long_has_no_score_and_ends_nothing(
     assert [float(v) for v in (values[0], *values[4:])] == pytest.approx(
         translator.score(*zip(*fitting, strict=True)), abs=1e-4
     )
-    limits = translator._source_room(translator.decode), translator._target_room(translator.decode)
+    segmenter, decode = translator.segmenter, translator.decode
+    limits = segmenter.source_room(decode), segmenter.target_room(decode)
     tokens = [len(side.encode(long)) for side in (translator.tokenizers.source, translator.tokenizers.target)]
     sides = [
-        f"its {side} has {count:,} tokens, the model takes at most {limit:,}"
+        f"its {side} has {count:,} tokens; the model's limit is {limit:,}"
         for side, count, limit in zip(("source", "target"), tokens, limits, strict=True)
     ]
     assert outcome.err.splitlines() == [
@@ -123,8 +124,8 @@ def test_many_long_lines_are_counted(pellucid: CommandLine, finished_run: Path, 
 def test_scores_come_before_what_is_wrong_further_down(
     pellucid: CommandLine, finished_run: Path, tmp_path: Path
 ) -> None:
-    """The first stretch is printed when the second is read."""
-    pairs = reversed_letters(FIRST_STRETCH + 3)
+    """The first chunk is printed when the second is read."""
+    pairs = reversed_letters(FEWEST + 3)
     for missing in (0, 1):
         sides = [[pair[side] for pair in pairs] for side in (0, 1)]
         sides[missing].pop()
@@ -133,10 +134,10 @@ def test_scores_come_before_what_is_wrong_further_down(
             path.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
         outcome = pellucid("score", finished_run, "--src", paths[0], "--tgt", paths[1])
         assert outcome.status == 2
-        assert len(outcome.out.splitlines()) >= FIRST_STRETCH
+        assert len(outcome.out.splitlines()) >= FEWEST
         counts = [f"{len(lines):,}" for lines in sides]
         assert outcome.error == (
-            f"`{paths[0]}` and `{paths[1]}` must have as many lines as each other, but `{paths[0]}` has {counts[0]} "
+            f"`{paths[0]}` and `{paths[1]}` must have the same number of lines, but `{paths[0]}` has {counts[0]} "
             f"and `{paths[1]}` {counts[1]}"
         )
 
@@ -144,9 +145,9 @@ def test_scores_come_before_what_is_wrong_further_down(
 @pytest.mark.parametrize(
     ("options", "error"),
     [
-        (["--tgt", "a", "--ref", "b"], "`--ref` is the same as `--tgt`, and both are given"),
-        (["--tgt", "{tgt}", "--normalize", "tokens"], "`--normalize tokens` is unknown"),
-        ([], "the translations are not given: `--tgt FILE`"),
+        (["--tgt", "a", "--ref", "b"], "`--ref` and `--tgt` are the same option, and both are given"),
+        (["--tgt", "{tgt}", "--length-normalize", "tokens"], "`--length-normalize tokens` is unknown"),
+        ([], "the translations are missing: `--tgt FILE`"),
     ],
 )
 def test_what_cannot_be_scored(
@@ -163,14 +164,15 @@ def test_scores_go_on_where_they_were_stopped(
     src, tgt = write_pairs(tmp_path, reversed_letters(150))
     given = ["score", finished_run, "--src", src, "--tgt", tgt]
     expected = pellucid(*given).out
-    monkeypatch.setattr("pellucid.streams.streams.STRETCH", 10)
+    for bound in ("FEWEST", "MOST"):
+        monkeypatch.setattr(f"pellucid.data.chunks.{bound}", 10)
     lines = Path(tgt).read_bytes()
     Path(tgt).write_bytes(lines + b"\xff\n")
     stopped = pellucid(*given, "--output", tmp_path / "out")
     assert stopped.status == 2
-    assert "kept: 150 lines in " in stopped.err
+    assert "kept 150 lines in " in stopped.err
     Path(tgt).write_bytes(lines)
-    assert "going on after line 150: " in pellucid(*given, "--output", tmp_path / "out").err
+    assert "resuming after line 150: " in pellucid(*given, "--output", tmp_path / "out").err
     assert (tmp_path / "out").read_text(encoding="utf-8") == expected
     assert sorted(path.name for path in tmp_path.iterdir()) == ["out", "train.src", "train.tgt"]
 
@@ -187,7 +189,7 @@ def test_a_change_on_either_side_begins_anew(
     Path(sides[1]).write_bytes(whole[1])
     Path(sides[changed]).write_bytes(b"h g\n" + whole[changed].partition(b"\n")[2])
     outcome = pellucid(*given)
-    assert (outcome.status, "begun anew: the input is another one" in outcome.err) == (0, True)
+    assert (outcome.status, "started over: the input differs" in outcome.err) == (0, True)
     assert (tmp_path / "out").read_text(encoding="utf-8") == pellucid(*given[:-2]).out
 
 
@@ -203,7 +205,7 @@ def test_a_pair_of_which_a_side_is_left_out_has_no_score(
 
 @pytest.mark.parametrize("piped", ["src", "tgt"])
 def test_a_pipe_that_brings_a_line_has_its_pair(tmp_path: Path, piped: str) -> None:
-    """The writer waits for an answer to its first line; were more lines waited for, the first stretch had both."""
+    """The writer waits for an answer to its first line; were more lines waited for, the first chunk had both."""
     pairs = reversed_letters(2)
     paths = dict(zip(("src", "tgt"), map(Path, write_pairs(tmp_path, pairs)), strict=True))
     lines = paths[piped].read_bytes().splitlines(keepends=True)

@@ -60,7 +60,7 @@ def test_a_full_standard_output_is_a_failure_in_a_sentence(arguments: list[str])
         )
     assert done.returncode == 1
     assert done.stderr == (
-        "error: cannot write to standard output: No space left on device\n\nhint: make room, or write elsewhere\n"
+        "error: cannot write to standard output: No space left on device\n\nhint: free disk space, or write elsewhere\n"
     )
 
 
@@ -94,6 +94,7 @@ def test_no_character_kills_a_report(encoding: str, tmp_path: Path) -> None:
     assert "30 pairs" in done.stdout.decode(encoding)
 
 
+@pytest.mark.slow
 def test_what_a_recipe_is_copied_as_does_not_depend_on_the_terminal() -> None:
     copies = []
     for encoding in ("ascii", "utf-8"):

@@ -10,8 +10,8 @@ from types import FrameType
 import pytest
 
 from pellucid.cli import main as module
-from pellucid.cli.stop_signals import STOP_SIGNALS
 from pellucid.conversion import convert
+from pellucid.process import STOP_SIGNALS
 from tests.toy_task import reversed_letters, small_arguments, write_pairs
 from tests.unit.cli.command_line import CommandLine
 
@@ -28,12 +28,12 @@ def stop(number: int) -> None:
     os.kill(os.getpid(), number)
 
 
-@pytest.mark.parametrize(("number", "status"), [(signal.SIGTERM, 143), (signal.SIGHUP, 129)])
+@pytest.mark.parametrize(("number", "status"), [(number, 128 + number) for number in STOP_SIGNALS])
 def test_it_ends_with_the_status_of_its_signal(
     pellucid: CommandLine, monkeypatch: pytest.MonkeyPatch, number: signal.Signals, status: int
 ) -> None:
     monkeypatch.setattr(module, "_run", lambda verb, args: stop(number))
-    expected = f"stopped by {number.name}; the same command does again what was not saved\n"
+    expected = f"interrupted by {number.name}; run the same command again to redo unsaved work\n"
     outcome = pellucid("recipes")
     assert (outcome.status, outcome.out, outcome.err) == (status, "", expected)
 
@@ -96,10 +96,10 @@ def test_a_training_says_a_word_before_its_first_step(
     pellucid: CommandLine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     src, tgt = write_pairs(tmp_path, reversed_letters(50))
-    monkeypatch.setattr("pellucid.run.run.prepare", lambda *_, **__: stop(signal.SIGTERM))
+    monkeypatch.setattr("pellucid.run.session.prepare", lambda *_, **__: stop(signal.SIGTERM))
     outcome = pellucid(*small_arguments(src, tgt, tmp_path / "run"))
     assert outcome.status == 143
-    assert outcome.err.endswith("stopped by SIGTERM; the same command does again what was not saved\n")
+    assert outcome.err.endswith("interrupted by SIGTERM; run the same command again to redo unsaved work\n")
 
 
 def test_the_handlers_from_before_come_back_after_a_stop(

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from pellucid.sweep import children
+from pellucid.sweep import subprocesses
 from tests.toy_task import SMALL, reversed_letters, small_arguments, write_pairs
 from tests.unit.cli.command_line import CommandLine
 
@@ -46,7 +46,7 @@ def test_a_text_that_is_nowhere_is_refused_before_anything_is_written(pellucid: 
 @pytest.mark.slow
 def test_the_plan_says_what_is_to_do_and_trains_nothing(pellucid: CommandLine, tmp_path: Path) -> None:
     path = write_sweep(tmp_path, '[grid]\nmodel.norm = ["pre", "post"]')
-    outcome = pellucid("sweep", path, "--plan")
+    outcome = pellucid("sweep", path, "--dry-run")
     assert outcome.status == 0
     rows = [line.split() for line in outcome.out.splitlines()]
     assert [row[:4] for row in rows[1:5]] == [
@@ -62,12 +62,12 @@ def test_runs_lists_settings_that_differ_and_scores(pellucid: CommandLine, finis
     assert (row["run"], row["state"], row["steps"]) == ("run", "finished", result["steps"])
     assert row["loss"] == result["valid_loss"]
     assert not any("." in key for key in row)  # one run differs from none
-    assert pellucid("runs", finished_run.parent, "--sort", "los").error.startswith("`--sort los` is no column")
+    assert pellucid("runs", finished_run.parent, "--sort", "los").error.startswith("`--sort los` is not a column")
 
 
 def test_a_folder_without_runs_is_said(pellucid: CommandLine, tmp_path: Path) -> None:
     assert pellucid("runs", tmp_path).error == f"there is no run in or below `{tmp_path}`"
-    assert pellucid("runs", tmp_path / "no").error == f"there is no folder `{tmp_path / 'no'}`"
+    assert pellucid("runs", tmp_path / "no").error == f"no folder `{tmp_path / 'no'}`"
     (tmp_path / "file").touch()
     assert pellucid("runs", tmp_path / "file").error == f"`{tmp_path / 'file'}` is a file, not a folder"
 
@@ -89,7 +89,7 @@ def test_a_run_that_fails_is_told_and_the_others_go_on(pellucid: CommandLine, tm
     path.write_text(path.read_text(encoding="utf-8").partition("[runs.diverges]")[0], encoding="utf-8")
     again = pellucid("sweep", path)
     assert again.status == 0
-    assert f"`{tmp_path / 'out' / 'diverges' / 'seed-1'}` is a run that {path} does not name" in again.err
+    assert f"`{tmp_path / 'out' / 'diverges' / 'seed-1'}` is not in {path}" in again.err
     assert (tmp_path / "out" / "well" / "seed-1" / "result.json").stat().st_mtime_ns == before
     path.write_text(path.read_text(encoding="utf-8").replace("train.steps = 6", "train.steps = 7"), encoding="utf-8")
     changed = pellucid("sweep", path)
@@ -131,7 +131,7 @@ def test_runs_on_another_text_are_not_compared(pellucid: CommandLine, tmp_path: 
     changed = pellucid("sweep", path)
     assert changed.status == 2
     assert re.search(
-        r"train\.src` has changed since `.*only/seed-1` was trained on it, and runs on other", changed.error
+        r"train\.src` has changed since `.*only/seed-1` was trained on it, and runs on different", changed.error
     )
     source.write_text(text, encoding="utf-8")
     assert pellucid("sweep", path).status == 0
@@ -155,7 +155,7 @@ def test_a_training_that_is_stopped_goes_on_to_the_same_weights(
             stopped.append(steps)
             raise KeyboardInterrupt
 
-    monkeypatch.setattr(children.time, "sleep", interrupted)
+    monkeypatch.setattr(subprocesses.time, "sleep", interrupted)
     assert pellucid("sweep", path).status == 130
     assert stopped[0] < 300
     assert (run / "checkpoints").is_dir()

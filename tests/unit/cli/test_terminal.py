@@ -2,13 +2,13 @@
 
 import re
 import shlex
-from importlib import import_module
+import sys
 
 import pytest
 
+from pellucid.cli.commands import VERBS, load_command
 from pellucid.cli.main import USAGE
-from pellucid.cli.terminal import fitted, fitted_help
-from pellucid.cli.verbs import VERBS
+from pellucid.terminal import log_line, show, wrap_help, wrap_text
 from tests.unit.cli.command_line import CommandLine
 
 WIDTHS = [80, 60, 40]
@@ -23,7 +23,7 @@ def test_the_help_fits_the_terminal(
     shown = pellucid(*([verb] if verb else []), "--help").out
     assert max(map(len, shown.splitlines())) <= width
     intro = shown.replace(" \\\n", " ").split("╭─")[0].split("-----")[0]
-    written = getattr(import_module(f"pellucid.cli.{verb}"), verb).__doc__ if verb else USAGE.format(verbs="")
+    written = load_command(verb).__doc__ if verb else USAGE.format(verbs="")
     assert " ".join(written.split()) in " ".join(intro.split()) or not verb, "no word is broken"
 
 
@@ -41,6 +41,25 @@ def test_an_example_stays_a_command(
     assert whole
     monkeypatch.setenv("COLUMNS", str(width))
     assert examples() == whole
+
+
+@pytest.mark.parametrize("stream", ["stdout", "stderr"])
+def test_messages_are_broken_between_words_on_a_terminal_alone(
+    stream: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("COLUMNS", "50")
+    line = (
+        "the plan is measured here: " + "wort " * 20 + "/a/path/longer/than/the/terminal/that/stays/whole/for/pasting"
+    )
+    write = show if stream == "stdout" else log_line
+    write(line)
+    assert getattr(capsys.readouterr(), (stream == "stdout" and "out") or "err") == f"{line}\n"
+    monkeypatch.setattr(getattr(sys, stream), "isatty", lambda: True, raising=False)
+    write(line)
+    written = getattr(capsys.readouterr(), (stream == "stdout" and "out") or "err").splitlines()
+    assert len(written) > 3
+    assert [word for each in written for word in each.split()] == line.split()
+    assert all(len(each) <= 50 or "/" in each for each in written)
 
 
 @pytest.mark.parametrize("verb", VERBS)
@@ -64,9 +83,9 @@ def test_what_may_be_left_out_stands_in_brackets(pellucid: CommandLine, verb: st
 def test_lines_are_broken_between_words(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COLUMNS", "40")
     text = "a line that is a good deal longer than forty columns\n\nshort"
-    assert fitted(text, 4) == "a line that is a good deal longer than\n    forty columns\n\nshort"
-    assert fitted("x" * 60) == "x" * 60, "a word is whole"
-    shown = fitted_help("Do it.\n\n    example: pellucid train --src train.de --tgt train.en --out run\n    ")
+    assert wrap_text(text, 4) == "a line that is a good deal longer than\n    forty columns\n\nshort"
+    assert wrap_text("x" * 60) == "x" * 60, "a word is whole"
+    shown = wrap_help("Do it.\n\n    example: pellucid train --src train.de --tgt train.en --out run\n    ")
     assert shown == "Do it.\n\nexample: pellucid train --src train.de \\\n          --tgt train.en --out run"
 
 
@@ -76,8 +95,7 @@ def test_messages_and_lists_are_broken_on_a_terminal_alone(
     monkeypatch.setenv("COLUMNS", "60")
     piped = pellucid("recipes").out
     assert max(map(len, piped.splitlines())) > 60
-    monkeypatch.setattr("pellucid.cli.terminal.is_fitted", lambda stream=None: True)
-    monkeypatch.setattr("pellucid.cli.recipes.is_fitted", lambda stream=None: True)
+    monkeypatch.setattr("pellucid.terminal.should_wrap", lambda stream=None: True)
     shown = pellucid("recipes").out
     assert max(map(len, shown.splitlines())) <= 60
     assert shown.split() == piped.split()

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from pellucid.config import Recipe, shipped_recipes
+from pellucid.config import Recipe, list_shipped_recipes
 from tests.toy_task import reversed_letters, small_arguments, write_pairs
 from tests.unit.cli.command_line import CommandLine
 
@@ -29,6 +29,9 @@ def test_a_run_and_the_same_command_again(pellucid: CommandLine) -> None:
     first = pellucid(*arguments())
     assert (first.status, first.out) == (0, "")
     assert "\nrun: finished after 6 steps, validation loss " in first.err
+    assert "\nnote: a BLEU below 5 is too low for use: train longer (`--budget`, `--set train.steps=`)\n" in first.err
+    steps = 'translate run "TEXT"', 'inspect run "TEXT" -o look.html', "convert run run.html --to page"
+    assert first.err.endswith("\nnext:\n" + "".join(f"  pellucid {step}\n" for step in steps))
     weights = Path("run/model.safetensors").read_bytes()
     again = pellucid(*arguments())
     assert (again.status, again.out) == (0, "")
@@ -42,6 +45,7 @@ def test_a_run_and_the_same_command_again(pellucid: CommandLine) -> None:
     assert (other.status, other.error) == (2, "the run in `run` has `train.seed = 1`, this command `train.seed = 2`")
 
 
+@pytest.mark.slow
 def test_the_folder_alone_names_a_run(pellucid: CommandLine) -> None:
     nothing = pellucid("train", "--out", "run")
     assert nothing.status == 2, "there is no run to go on with, and no text"
@@ -87,7 +91,7 @@ def test_texts_of_a_recipe_lie_in_a_data_directory(pellucid: CommandLine, monkey
     [
         (
             lambda src: src.write_text("a\n" * 1500),
-            "`train.src` and `train.tgt` must have as many lines as each other, but `train.tgt` has 60 "
+            "`train.src` and `train.tgt` must have the same number of lines, but `train.tgt` has 60 "
             "and `train.src` 1,500",
         ),
         (lambda src: src.write_bytes(b"a\n" * 59 + b"f\xfcr\n"), "`train.src` is not UTF-8: line 60, byte 2 is 0xfc"),
@@ -139,10 +143,10 @@ def test_a_text_that_cannot_be_used(pellucid: CommandLine, spoil: Callable[[Path
         (
             ["other.tgt"],
             "`other.tgt` is not a recipe: neither a TOML file nor a shipped recipe",
-            "each text has an option of its own: --src other.tgt",
+            "give each text its own option: --src other.tgt",
         ),
-        (["--device", "cuda"], "device `cuda` is not on this machine", "this machine has: auto, "),
-        (["--device", "foo"], "unknown device `foo`", "this machine has: auto, "),
+        (["--device", "cuda"], "device `cuda` is not available on this machine", "available are auto, "),
+        (["--device", "foo"], "unknown device `foo`", "available are auto, "),
         (["--sett", "x"], "pellucid train has no option `--sett`; did you mean `--set`?", "options: --help, --out, "),
     ],
 )
@@ -181,8 +185,8 @@ def test_a_recipe_that_there_is_not(pellucid: CommandLine) -> None:
 def test_texts_must_be_named(pellucid: CommandLine) -> None:
     for options, name in (([], "src"), (["--src", "train.src"], "tgt"), (["--tgt", "train.tgt"], "src")):
         outcome = pellucid("train", "--out", "run", *options)
-        assert (outcome.status, outcome.error) == (2, f"`data.{name}` is not given")
-    assert pellucid("train").error == "--out is not given"
+        assert (outcome.status, outcome.error) == (2, f"`--{name}` is not given")
+    assert pellucid("train").error == "--out is missing"
 
 
 @pytest.mark.parametrize("fresh", [[], ["--fresh"]])
@@ -190,7 +194,7 @@ def test_a_folder_of_something_else_is_left_alone(pellucid: CommandLine, fresh: 
     Path("run").mkdir()
     Path("run/letter.txt").write_text("dear", encoding="utf-8")
     outcome = pellucid(*arguments(*fresh))
-    assert (outcome.status, outcome.error) == (2, "`run` is not empty and holds no run")
+    assert (outcome.status, outcome.error) == (2, "`run` is not empty and is not a run folder")
     assert [path.name for path in Path("run").iterdir()] == ["letter.txt"]
 
 
@@ -198,17 +202,20 @@ def test_several_corpora(pellucid: CommandLine) -> None:
     """Two files, and one with both sides; one of them seen three times an epoch."""
     rows = reversed_letters(30, seed=2)
     Path("more.tsv").write_text("".join(f"{i}\t{t}\t{s}\n" for i, (s, t) in enumerate(rows)), encoding="utf-8")
-    settings = ["--set", "data.tsv_columns=[3, 2]", "--set", "data.weights=[1, 3]"]
+    settings = ["--set", "data.tsv_columns=[3, 2]", "--set", "data.corpus_weights=[1, 3]"]
     first = pellucid(*arguments("--src", "more.tsv", *settings))
     assert first.status == 0, first.err
     assert first.err.startswith("texts: 60 pairs in `train.src` and `train.tgt`, 30 pairs in `more.tsv`\n")
-    assert "; an epoch draws " in first.err
+    assert "; an epoch samples " in first.err
     stored = Recipe.load("run/recipe.toml").data
-    assert (stored.src, stored.tgt, stored.weights) == (("train.src", "more.tsv"), "train.tgt", (1.0, 3.0))
-    assert "| trained on | train.src, more.tsv, train.tgt |" in Path("run/README.md").read_text(encoding="utf-8")
+    assert (stored.src, stored.tgt, stored.corpus_weights) == (("train.src", "more.tsv"), "train.tgt", (1.0, 3.0))
+    assert "| trained on | texts of its author |" in Path("run/README.md").read_text(encoding="utf-8")
     assert pellucid(*arguments("--src", "more.tsv", *settings)).err.startswith("run: already finished")
-    other = pellucid(*arguments("--src", "more.tsv", *settings[:3], "data.weights=[1, 2]"))
-    assert other.error == "the run in `run` has `data.weights = [1.0, 3.0]`, this command `data.weights = [1.0, 2.0]`"
+    other = pellucid(*arguments("--src", "more.tsv", *settings[:3], "data.corpus_weights=[1, 2]"))
+    assert (
+        other.error
+        == "the run in `run` has `data.corpus_weights = [1.0, 3.0]`, this command `data.corpus_weights = [1.0, 2.0]`"
+    )
     missing = pellucid(*arguments("--src", "nowhere.de", "--tgt", "train.tgt", "--fresh"))
     assert missing.error == "no file `nowhere.de`; looked for `nowhere.de`"
 
@@ -263,12 +270,13 @@ def test_the_record_of_an_earlier_corpus_goes_with_its_run(pellucid: CommandLine
     assert Path("run/corpus.json").read_text(encoding="utf-8") != before
 
 
+@pytest.mark.slow
 def test_the_recipe_for_texts_of_your_own(pellucid: CommandLine) -> None:
     """Its settings, its model and its tokenizer, as they are shipped; only fewer steps."""
-    assert pellucid("recipes", "your-own").out == shipped_recipes()["your-own"].read_text(encoding="utf-8")
+    assert pellucid("recipes", "your-own").out == list_shipped_recipes()["your-own"].read_text(encoding="utf-8")
     pairs = [(f"the number {i} of {i % 7}", f"die Zahl {i} von {i % 7}") for i in range(400)]
     write_pairs(Path(), pairs, "mine")
-    few = ["train.steps=4", "train.warmup_steps=2", "train.validate_decode=2", "train.batch_tokens=256"]
+    few = ["train.steps=4", "train.warmup_steps=2", "train.decode_and_evaluate=2", "train.batch_tokens=256"]
     settings = [part for setting in few for part in ("--set", setting)]
     outcome = pellucid("train", "your-own", "--src", "mine.src", "--tgt", "mine.tgt", "--out", "own", *settings)
     assert outcome.status == 0, outcome.err
@@ -283,11 +291,11 @@ def test_a_second_text_after_src(pellucid: CommandLine) -> None:
         2,
         "`train.tgt` is not a recipe: neither a TOML file nor a shipped recipe",
     )
-    assert outcome.hint == "each text has an option of its own: --tgt train.tgt"
+    assert outcome.hint == "give each text its own option: --tgt train.tgt"
     texts = ("--src", "train.src", "--tgt", "train.tgt", "--valid-src", "one.src", "two.src")
     outcome = pellucid("train", *texts, "--out", "run")
-    assert outcome.error == "`two.src` stands behind `--valid-src one.src`, which is one file"
-    assert "for another one, write `--valid-src one.src --valid-src two.src`" in outcome.hint
+    assert outcome.error == "`two.src` follows `--valid-src one.src`, which takes one file"
+    assert "for another file, repeat the option: `--valid-src one.src --valid-src two.src`" in outcome.hint
 
 
 @pytest.mark.skipif(not Path("/proc/self").exists(), reason="a folder in which not even root can make anything")

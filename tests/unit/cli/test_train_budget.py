@@ -20,18 +20,19 @@ def _in_its_own_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.slow
 def test_the_plan_alone(pellucid: CommandLine) -> None:
-    outcome = pellucid("train", *TEXTS, "--budget", "1h", "--plan")
+    outcome = pellucid("train", *TEXTS, "--budget", "1h", "--dry-run")
     assert (outcome.status, outcome.err) == (0, "")
     assert outcome.out.startswith("plan for 1h:\n  data      53 pairs, ")
     assert "\n  given     data.tokenizer\n" in outcome.out
     assert sorted(path.name for path in Path().iterdir()) == ["train.src", "train.tgt"]
 
 
+@pytest.mark.slow
 def test_a_run_says_its_plan_before_the_first_step(pellucid: CommandLine) -> None:
     outcome = pellucid(*small_arguments("train.src", "train.tgt", Path("run")), "--budget", "1m", "--device", "cpu")
     assert outcome.status == 0
     assert outcome.err.index("plan for 1m:\n") < outcome.err.index("step 1: loss ")
-    assert "train.steps, train.validate_decode" in outcome.err
+    assert "train.decode_and_evaluate, train.log_every" in outcome.err
     plan = json.loads(Path("run/plan.json").read_text(encoding="utf-8"))
     assert plan["facts"]["pairs"] == 53  # a tenth is held out, and a copy of one of these
     assert "\n".join(plan["plan"]) in outcome.err
@@ -40,27 +41,27 @@ def test_a_run_says_its_plan_before_the_first_step(pellucid: CommandLine) -> Non
 @pytest.mark.parametrize(
     ("options", "error", "hint"),
     [
-        (("--plan",), "--plan needs a time to plan for", "add --budget, as in `--budget 15m --plan`"),
-        (("--out", "run", "--budget", "soon"), "`soon` is not a length of time", "write 90s, 15m, 1h30m or 2d"),
-        (("--budget", "5m"), "--out is not given", "name the folder for the run, as in `--out run`"),
+        (("--dry-run",), "--dry-run requires --budget", "add a time, as in `--budget 15m --dry-run`"),
+        (("--out", "run", "--budget", "soon"), "`soon` is not a duration", "write 90s, 15m, 1h30m or 2d"),
+        (("--budget", "5m"), "--out is missing", "name the run folder, as in `--out run`"),
         (
             ("--out", "run", "--teachers", "2"),
-            "`--teachers 2` needs a time to divide among them and the run",
-            "name it, as in `--budget 1h`",
+            "`--teachers 2` requires a time budget for the teachers and the run",
+            "set it, as in `--budget 1h`",
         ),
         (
             ("--out", "run", "--back-teachers", "2", "--budget", "5m"),
-            "--back-teachers write beside teachers, and --teachers is not given",
+            "--back-teachers requires --teachers",
             "add `--teachers 3`",
         ),
         (
             ("--out", "run", "--teachers", "2", "--budget", "5m", "--ranks", "2"),
-            "--teachers trains them in one process, and --ranks or --max-restarts starts others",
+            "--teachers trains in one process, so --ranks and --max-restarts cannot be used",
             "leave one of them out",
         ),
         (
             ("--out", "run", "--teachers", "2", "--budget", "5m", "--src-lang", "de"),
-            "--teachers trains them for one pair of languages, and --src-lang and --tgt-lang are for several",
+            "--teachers trains for one language pair, so --src-lang and --tgt-lang cannot be used",
             "leave one of them out",
         ),
     ],
@@ -76,7 +77,7 @@ def test_a_budget_that_is_forgotten_is_named(pellucid: CommandLine) -> None:
     command = small_arguments("train.src", "train.tgt", Path("run"))
     pellucid(*command, "--budget", "1m", "--device", "cpu")
     again = pellucid("train", "--src", "train.src", "--tgt", "train.tgt", "--out", "run")
-    said = "the run in `run` began with `--budget 1m`, this command has no budget"
+    said = "the run in `run` was started with `--budget 1m`, this command has no budget"
     assert (again.status, again.error) == (2, said)
     alone = pellucid("train", "--out", "run")
     assert (alone.status, alone.err.startswith("run: already finished, nothing to do; ")) == (0, True)
@@ -86,7 +87,7 @@ def test_a_budget_that_is_forgotten_is_named(pellucid: CommandLine) -> None:
 def test_teachers_their_translations_and_the_run(pellucid: CommandLine) -> None:
     command = small_arguments("train.src", "train.tgt", Path("run"))
     command += ["--budget", "3m", "--teachers", "2", "--back-teachers", "1", "--device", "cpu"]
-    plan = pellucid(*command, "--plan")
+    plan = pellucid(*command, "--dry-run")
     assert plan.out.startswith(
         "3m: 2 teachers and 1 of the other direction of 40s, about 18s to translate, and the run; of the first "
         "teacher\nplan "
@@ -96,7 +97,7 @@ def test_teachers_their_translations_and_the_run(pellucid: CommandLine) -> None:
     told = ["teacher 1 of 2, for ", "teacher 2 of 2, for ", "back teacher 1 of 1, for "]
     told += [" translates source.src into `run.distilled/", " lines in `run.distilled/original.tgt`"]
     told += [
-        "the run learns what they write, for ",
+        "training the run on their translations, for ",
         "validation BLEU of the teachers: ",
         "run: finished after ",
     ]

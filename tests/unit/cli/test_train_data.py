@@ -54,11 +54,12 @@ def arguments(*options: str) -> list[str]:
     return ["train", "recipe.toml", "--out", "run", "--device", "cpu", *settings, *options]
 
 
+@pytest.mark.slow
 def test_a_recipes_texts_are_fetched(pellucid: CommandLine, server: FileServer, tmp_path: Path) -> None:
     done = pellucid(*arguments())
     assert (done.status, done.out) == (0, "")
     assert done.err.startswith(
-        f"fetching 2 files of Letters, {sum(map(len, SIDES))} bytes, which this machine does not have\n"
+        f"downloading 2 files of Letters ({sum(map(len, SIDES))} bytes)\n"
         f"  from   https://letters.example\n  terms  free\n  to     {tmp_path / 'cache' / 'letters'}\n"
         f"  {server.address}/good/a.src (this address has not been tried by the authors)\n"
         f"  {server.address}/good/a.tgt (this address has not been tried by the authors)\n"
@@ -75,9 +76,9 @@ def test_a_recipe_whose_texts_cannot_be_fetched(pellucid: CommandLine, server: F
     assert failed.status == 2
     complaint = failed.err[failed.err.index("error: ") :]
     assert complaint == (
-        f"error: could not fetch `letters/a.src`: `{server.address}/good/a.src`: offers 14 bytes, but the file has "
-        f"{len(SIDES[0])}\n\nhint: fetch it by hand to `{tmp_path}/cache/letters/a.src`, "
-        "or name a folder that has letters/a.src by `--data-dir`\n"
+        f"error: could not download `letters/a.src`: `{server.address}/good/a.src`: offers 14 bytes instead of "
+        f"{len(SIDES[0])}\n\nhint: download it to `{tmp_path}/cache/letters/a.src`, or pass a folder with "
+        f"letters/a.src as `--data-dir`\n"
     )
     assert not Path("run").exists()
 
@@ -86,7 +87,7 @@ def test_offline(pellucid: CommandLine, server: FileServer) -> None:
     failed = pellucid(*arguments("--offline"))
     assert failed.status == 2
     assert failed.error.startswith("no file `letters/a.src`; looked for `letters/a.src`, ")
-    assert "; offline, so not fetched: " in failed.error
+    assert "; not downloaded in offline mode: " in failed.error
     assert (server.requests, Path("run").exists()) == ([], False)
 
 
@@ -98,7 +99,9 @@ def test_a_shipped_recipe_offline(pellucid: CommandLine, recipe: str, size: str,
     failed = pellucid("train", recipe, "--out", "run", "--offline")
     assert (failed.status, failed.out) == (2, "")
     source = Recipe.load(recipe).data.files("src")[0]
-    assert failed.error.startswith(f"no file `{source}`; looked for `{source}`, `{tmp_path}/cache/{source}`; offline, ")
+    assert failed.error.startswith(
+        f"no file `{source}`; looked for `{source}`, `{tmp_path}/cache/{source}`; not downloaded in offline mode: "
+    )
     assert failed.error.endswith(f"({size})")
     assert "`--data-dir` or PELLUCID_DATA" in failed.hint
     assert list(tmp_path.iterdir()) == []

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from pellucid.cli.translate import translate
+from pellucid.data import chunks
 from pellucid.errors import ConfigError, DataError
-from pellucid.streams import streams
 from pellucid.tasks.translator import Translator
 
 LINES = ["a b c", "", "d", "h g f e d c b a", "unknown a b c d e", "a b c", "  ", "b"]
@@ -28,12 +28,12 @@ def source(tmp_path: Path) -> Path:
     return tmp_path / "in"
 
 
-@pytest.mark.parametrize(("first", "stretch"), [(64, 2048), (1, 1), (1, 3), (3, 100)])
+@pytest.mark.parametrize(("first", "chunk"), [(64, 2048), (1, 1), (1, 3), (3, 100)])
 def test_lines_come_out_in_their_order_whatever_the_stretch(
-    finished_run: Path, source: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, first: int, stretch: int
+    finished_run: Path, source: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, first: int, chunk: int
 ) -> None:
-    monkeypatch.setattr(streams, "FIRST_STRETCH", first)
-    monkeypatch.setattr(streams, "STRETCH", stretch)
+    monkeypatch.setattr(chunks, "FEWEST", first)
+    monkeypatch.setattr(chunks, "MOST", chunk)
     run(finished_run, source, tmp_path / "out")
     translator = Translator.load(finished_run, "cpu")
     expected = [translator.translate([line], beam_size=2)[0].text for line in LINES]
@@ -66,19 +66,22 @@ def test_samples_follow_from_their_seed(finished_run: Path, source: Path, tmp_pa
     assert {len(output.splitlines()) for output in outputs} == {len(LINES)}
 
 
+@pytest.mark.slow
 def test_a_failure_leaves_the_file_that_was_there_and_what_was_done(
-    finished_run: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    finished_run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
+    for bound in ("FEWEST", "MOST"):
+        monkeypatch.setattr(chunks, bound, 64)
     (tmp_path / "in").write_bytes(b"a b\n" * 100 + b"\xe4\n")
     (tmp_path / "out").write_text("from before\n", encoding="utf-8")
     with pytest.raises(DataError, match="line 101, byte 1 is 0xe4"):
         run(finished_run, tmp_path / "in", tmp_path / "out")
     assert (tmp_path / "out").read_text(encoding="utf-8") == "from before\n"
-    kept = f"kept: 64 lines in `{tmp_path / 'out'}.partial`; the same command goes on after them\n"
+    kept = f"kept 64 lines in `{tmp_path / 'out'}.partial`; run the same command again to resume after them\n"
     assert capsys.readouterr().err == kept
     (tmp_path / "in").write_bytes(b"a b\n" * 100 + b"a\n")  # the one bad line is mended
     run(finished_run, tmp_path / "in", tmp_path / "out")
-    assert capsys.readouterr().err.startswith("going on after line 64: ")
+    assert capsys.readouterr().err.startswith("resuming after line 64: ")
     run(finished_run, tmp_path / "in", tmp_path / "at once")
     assert (tmp_path / "out").read_bytes() == (tmp_path / "at once").read_bytes()
     assert sorted(path.name for path in tmp_path.iterdir()) == ["at once", "in", "out"]
@@ -137,13 +140,13 @@ def test_a_pipe_is_written_to_and_not_replaced(finished_run: Path, source: Path,
 
 @pytest.mark.parametrize(
     ("output", "reason"),
-    [("folder", "it is a folder"), ("no/out", "there is no folder `.*/no`"), ("in/out", "there is no")],
+    [("folder", "it is a folder"), ("no/out", "no folder `.*/no`"), ("in/out", "no folder")],
 )
 def test_where_no_file_can_be_written_nothing_is_translated(
     finished_run: Path, source: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, output: str, reason: str
 ) -> None:
     (tmp_path / "folder").mkdir()
-    monkeypatch.setattr(Translator, "translate", lambda *_, **__: pytest.fail("it was translated"))
+    monkeypatch.setattr(Translator, "process_lines", lambda *_, **__: pytest.fail("it was translated"))
     with pytest.raises(DataError, match=f"^cannot write to `{re.escape(str(tmp_path / output))}`: {reason}"):
         run(finished_run, source, tmp_path / output)
     assert list((tmp_path / "folder").iterdir()) == []

@@ -1,4 +1,4 @@
-"""Folders with Zstandard and Parquet files, and folders that Ray and Spark translate: what one process writes."""
+"""Folders with Zstandard and Parquet files, and folders that Ray translates: what one process writes."""
 
 import os
 import subprocess
@@ -10,13 +10,11 @@ from typing import Any
 import pytest
 
 from pellucid.files.compression import zstd
-from tests.docs.pages import ROOT, Page
 from tests.unit.cli.command_line import CommandLine
-from tests.unit.cli.test_translated_folder import LINES, command, outputs, texts
+from tests.unit.cli.test_translate_folder import LINES, command, outputs, texts
 
 pytestmark = pytest.mark.foreign
 __all__ = ["texts"]
-GUIDE = ROOT / "docs" / "guides" / "bulk-translation.md"
 
 
 def answers(pellucid: CommandLine, run: Path, folder: Path, lines: list[str]) -> list[str]:
@@ -61,9 +59,7 @@ def test_a_column_of_parquet(pellucid: CommandLine, finished_run: Path, tables: 
     which = pellucid(*command(finished_run, tables))
     assert which.status == 1
     path = tables / "in" / "x.parquet"
-    assert (
-        f"failed: which column of `{path}` is it? Those of strings: `text`, `name` (name it by `--column`)" in which.err
-    )
+    assert f"failed: `{path}` has several columns of strings: `text`, `name` (select one with `--column`)" in which.err
     other = pellucid(*command(finished_run, tables, "--column", "tekst"))
     assert "no column of strings that `--column tekst` names; did you mean `text`? (its columns of" in other.err
     assert pellucid(*command(finished_run, tables, "--column", "text")).status == 0
@@ -84,8 +80,8 @@ def test_a_damaged_table_fails_alone(pellucid: CommandLine, finished_run: Path, 
     (tables / "in" / "bent.parquet").write_bytes(data[:200] + bytes(400) + data[600:])
     done = pellucid(*command(finished_run, tables, "--column", "text"))
     assert done.status == 1
-    assert f"failed: `{tables / 'in' / 'cut.parquet'}` is a damaged Parquet file, or none: " in done.err
-    assert f"failed: `{tables / 'in' / 'bent.parquet'}` is a damaged Parquet file, or none: " in done.err
+    assert f"failed: `{tables / 'in' / 'cut.parquet'}` is damaged, or not a Parquet file: " in done.err
+    assert f"failed: `{tables / 'in' / 'bent.parquet'}` is damaged, or not a Parquet file: " in done.err
     assert "3 files: 1 translated (199 lines), 2 failed\n" in done.err
 
 
@@ -94,7 +90,7 @@ def test_a_cluster_that_is_not_there_is_told(
 ) -> None:
     monkeypatch.setattr("ray.is_initialized", lambda: False)  # by the cluster of another test in this process
     done = pellucid(*command(finished_run, texts, "--ray", "127.0.0.1:9"))
-    assert (done.status, done.err.count("error: no cluster of Ray answers: `--ray 127.0.0.1:9`: ")) == (2, 1)
+    assert (done.status, done.err.count("error: no Ray cluster answers: `--ray 127.0.0.1:9`: ")) == (2, 1)
 
 
 @pytest.fixture(scope="module")
@@ -102,10 +98,19 @@ def ray() -> Iterator[Any]:
     """A cluster of Ray on this machine."""
     import ray
 
-    ray.init(
-        "local", num_cpus=2, include_dashboard=False, log_to_driver=False,
-        runtime_env={"env_vars": {"PYTHONPATH": os.pathsep.join(filter(None, sys.path)), "OMP_NUM_THREADS": "1"}},
-    )  # fmt: skip
+    for attempt in range(3):
+        try:
+            ray.init(
+                "local", num_cpus=2, include_dashboard=False, log_to_driver=False,
+                runtime_env={
+                    "env_vars": {"PYTHONPATH": os.pathsep.join(filter(None, sys.path)), "OMP_NUM_THREADS": "1"}
+                },
+            )  # fmt: skip
+            break
+        except Exception as error:  # on a machine with much other work the cluster is not up within Ray's 30 s
+            if "timed out during startup" not in str(error) or attempt == 2:
+                raise
+            ray.shutdown()
     yield ray
     ray.shutdown()
 
@@ -124,20 +129,41 @@ def test_ray_writes_the_same_though_an_actor_is_killed(
     (tmp_path / "in" / "bad").unlink()
     killer = subprocess.Popen([sys.executable, "-c", KILLS_AN_ACTOR, str(tmp_path / "out" / ".pellucid")])
     done = pellucid(*command(finished_run, tmp_path, "--workers", "2", "--ray", "auto"))
-    assert killer.wait(timeout=10) == 0
-    assert done.status == 0
+    assert done.status == 0, done.err
+    assert killer.wait(timeout=10) == 0, "no actor was found with an open output"
     assert "12 files: " in done.err
     assert outputs(tmp_path / "out") == outputs(tmp_path / "one")
     again = pellucid(*command(finished_run, tmp_path, "--ray", "auto"))
     assert again.err.splitlines()[-1] == "12 files: none translated, 12 done before"
 
 
+@pytest.mark.filterwarnings("ignore")
+def test_ray_translates_the_documents_of_a_folder(
+    ray: Any, pellucid: CommandLine, finished_run: Path, tmp_path: Path
+) -> None:
+    (tmp_path / "in" / "po").mkdir(parents=True)
+    (tmp_path / "in" / "page.html").write_text("<html lang=de><title>a b</title><p>b <b>a</b> c</html>", "utf-8")
+    (tmp_path / "in" / "po" / "x.po").write_text('msgid ""\nmsgstr ""\n\nmsgid "a b"\nmsgstr ""\n', "utf-8")
+    (tmp_path / "in" / "lines").write_text("a b\nb c\n", encoding="utf-8")
+    (tmp_path / "in" / "cut.docx").write_bytes(b"PK\3\4")
+    one = pellucid(*command(finished_run, tmp_path, "--tgt-lang", "en"))
+    assert (one.status, "cut.docx` is a damaged archive" in one.err) == (1, True), one.err
+    (tmp_path / "out").rename(tmp_path / "one")
+    by_ray = pellucid(*command(finished_run, tmp_path, "--tgt-lang", "en", "--ray", "auto"))
+    assert (by_ray.status, "cut.docx` is a damaged archive" in by_ray.err) == (1, True), by_ray.err
+    assert set(by_ray.err.splitlines()[-2:]) <= set(one.err.splitlines())  # notes on texts follow there
+    assert outputs(tmp_path / "out") == outputs(tmp_path / "one")
+    assert sorted(outputs(tmp_path / "out")) == ["lines", "page.html", "po/x.po"]
+    again = pellucid(*command(finished_run, tmp_path, "--tgt-lang", "en"))
+    assert "4 files: none translated, 3 done before, 1 failed" in again.err
+
+
 KILLS_AN_ACTOR = """
 import os, signal, sys, time
 from pathlib import Path
 
-end = time.monotonic() + 120
-while time.monotonic() < end:
+parent = os.getppid()
+while os.getppid() == parent:
     for process in Path("/proc").glob("[0-9]*"):
         try:
             handles = [os.readlink(each) for each in (process / "fd").iterdir()]
@@ -147,32 +173,5 @@ while time.monotonic() < end:
             os.kill(int(process.name), signal.SIGKILL)
             sys.exit(0)
     time.sleep(0.01)
-sys.exit(1)
 """
-"""Kills the first process that has a half-made output open."""
-
-
-@pytest.mark.filterwarnings("ignore")
-def test_what_the_guide_says_of_spark_writes_the_same(
-    pellucid: CommandLine, finished_run: Path, texts: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    from pyspark.sql import SparkSession
-
-    (texts / "in" / "bad").write_bytes(b"\xff\n")
-    pellucid(*command(finished_run, texts, "--beam-size", "5"))
-    monkeypatch.chdir(texts)
-    monkeypatch.setenv("PYSPARK_PYTHON", sys.executable)
-    monkeypatch.setenv("PYTHONPATH", os.pathsep.join(filter(None, sys.path)))
-    (texts / "run").symlink_to(finished_run)
-    (texts / "in").rename(texts / "german")
-    spark = SparkSession.builder.master("local[2]").config("spark.ui.enabled", "false").getOrCreate()
-    told: list[tuple[object, ...]] = []
-    try:
-        code = next(code for code in Page(GUIDE).fences("py") if "pyspark" in code)
-        exec(compile(code, str(GUIDE), "exec"), {"print": lambda *words: told.append(words)})
-    finally:
-        spark.stop()
-    states = {name: state for name, state, _ in told}
-    assert states.pop("bad") == "failed"
-    assert [*states.values()] == ["translated"] * 6
-    assert outputs(texts / "english") == outputs(texts / "out")
+"""Kills the first process that has a half-made output open, however late the actors start; ends with its parent."""

@@ -23,7 +23,7 @@ from pellucid.config import (
     Recipe,
     SamplingConfig,
     TrainConfig,
-    shipped_recipes,
+    list_shipped_recipes,
 )
 from pellucid.errors import ConfigError
 from pellucid.model.transformer import Transformer
@@ -121,17 +121,17 @@ def test_where_a_final_norm_stands(norm: Any, final_norm: bool | None, expected:
     ("config", "fields", "message"),
     [
         (DataConfig, {"vocab_size": 0}, r"`vocab_size` \(0\) must be at least 1"),
-        (DataConfig, {"joint": "yes"}, r"`joint` must be true or false, not 'yes'"),
+        (DataConfig, {"joint_vocab": "yes"}, r"`joint_vocab` must be true or false, not 'yes'"),
         (DataConfig, {"src": 5}, r"`src` must be a string or a list of strings, not 5"),
         (DataConfig, {"src": ["a", 5]}, r"`src` must be a string or a list of strings, not \('a', 5\)"),
         (DataConfig, {"test_src": ["a", "b"]}, r"`test_src` must be a string, not \('a', 'b'\)"),
-        (DataConfig, {"weights": ["a"]}, r"`weights` must be a list of numbers, not \('a',\)"),
-        (DataConfig, {"weights": [1, 0]}, r"`weights` \(\[1, 0\]\) must be above 0"),
-        (DataConfig, {"weights": [float("inf")]}, r"`weights` \(\(inf,\)\) must be finite"),
-        (DataConfig, {"tsv_columns": [1]}, r"`tsv_columns` \(\[1\]\) must name two: of the source, of the target"),
+        (DataConfig, {"corpus_weights": ["a"]}, r"`corpus_weights` must be a list of numbers, not \('a',\)"),
+        (DataConfig, {"corpus_weights": [1, 0]}, r"`corpus_weights` \(\[1, 0\]\) must be above 0"),
+        (DataConfig, {"corpus_weights": [float("inf")]}, r"`corpus_weights` \(\(inf,\)\) must be finite"),
+        (DataConfig, {"tsv_columns": [1]}, r"`tsv_columns` \(\[1\]\) must have two entries: source and target"),
         (DataConfig, {"tsv_columns": [0, 1]}, r"`tsv_columns` \(\[0, 1\]\) are counted from 1"),
         (DataConfig, {"tsv_columns": [1.0, 2]}, r"`tsv_columns` must be a list of whole numbers, not \(1\.0, 2\)"),
-        (DataConfig, {"jsonl_keys": ["a", "b", "c"]}, r"`jsonl_keys` \(\['a', 'b', 'c'\]\) must name two"),
+        (DataConfig, {"jsonl_keys": ["a", "b", "c"]}, r"`jsonl_keys` \(\['a', 'b', 'c'\]\) must have two entries"),
         (DataConfig, {"on_bad_utf8": "ignore"}, 'unknown `on_bad_utf8` "ignore"'),
         (TrainConfig, {"steps": 0}, r"`steps` \(0\) must be at least 1"),
         (TrainConfig, {"keep_every": 150, "save_every": 100}, r"`keep_every` \(150\) must be a multiple of"),
@@ -142,7 +142,11 @@ def test_where_a_final_norm_stands(norm: Any, final_norm: bool | None, expected:
         (TrainConfig, {"grad_clip": float("inf")}, r"`grad_clip` \(inf\) must be finite"),
         (TrainConfig, {"schedule": "cosin"}, r'unknown `schedule` "cosin"; did you mean `cosine`\?'),
         (TrainConfig, {"schedule": "linear", "learning_rate": 0.0}, r"`learning_rate` \(0\.0\) must be above 0"),
-        (TrainConfig, {"learning_rate": 1e-3}, r'`schedule = "noam"` takes its rate from .* not from .* \(0\.001\)'),
+        (
+            TrainConfig,
+            {"learning_rate": 1e-3},
+            r'`schedule = "noam"` computes the learning rate from .* so `learning_rate` \(0\.001\) has',
+        ),
         (DecodeConfig, {"beam_size": 0}, r"`beam_size` \(0\) must be at least 1"),
         (DecodeConfig, {"max_length": 0}, r"`max_length` \(0\) must be at least 1"),
         (DecodeConfig, {"n_best": 6}, r"`n_best` \(6\) cannot exceed `beam_size` \(5\)"),
@@ -187,16 +191,17 @@ WITH: dict[str, dict[str, Any]] = {
     "train.learning_rate": {"schedule": "cosine"},
     "train.final_learning_rate": {"schedule": "cosine"},
     "decode.n_best": {"beam_size": 9},
-    "data.temperature": {"temperature": 2.5},
+    "decode.banned": {"banned": ((3, 2), (4, 5, 6))},
+    "data.sampling_temperature": {"sampling_temperature": 2.5},
     "data.src_lang": {"src_lang": ("de", "kor_Hang"), "tgt_lang": "en"},
     "data.tgt_lang": {"src_lang": "de", "tgt_lang": ("en", "fr")},
     "data.add_language": {"add_language": ("de", "en"), "src_lang": "de", "tgt_lang": "en"},
-    "train.log_to": {"log_to": ("mlflow", "tensorboard")},
-    "data.weights_from": {
+    "train.report_to": {"report_to": ("mlflow", "tensorboard")},
+    "data.corpus_weights_from": {
         "src": ("a", "b"),
         "tgt": ("c", "d"),
-        "weights": (1.0, 2.0, 3.0, 4.0),
-        "weights_from": (0, 3),
+        "corpus_weights": (1.0, 2.0, 3.0, 4.0),
+        "corpus_weights_from": (0, 3),
     },
 }
 
@@ -332,7 +337,7 @@ def test_an_override_of_what_is_no_table(tmp_path: Path) -> None:
         Recipe.load(path, ["model.d_ff=8"])
 
 
-@pytest.mark.parametrize("name", sorted(shipped_recipes()))
+@pytest.mark.parametrize("name", sorted(list_shipped_recipes()))
 def test_shipped_recipes_load_and_survive_toml(name: str) -> None:
     recipe = Recipe.load(name)
     assert recipe.name == name
@@ -341,10 +346,10 @@ def test_shipped_recipes_load_and_survive_toml(name: str) -> None:
 
 
 def test_a_text_may_be_a_list() -> None:
-    several = Recipe.from_tables({"data": {"src": ["a", "b"], "tgt": ["c", "d"], "weights": [3, 0.5]}}).data
-    assert (several.src, several.weights) == (("a", "b"), (3.0, 0.5))
+    several = Recipe.from_tables({"data": {"src": ["a", "b"], "tgt": ["c", "d"], "corpus_weights": [3, 0.5]}}).data
+    assert (several.src, several.corpus_weights) == (("a", "b"), (3.0, 0.5))
     assert several.files("src") == ("a", "b")
-    assert several == DataConfig(src=["a", "b"], tgt=("c", "d"), weights=[3.0, 0.5])  # type: ignore[arg-type]
+    assert several == DataConfig(src=["a", "b"], tgt=("c", "d"), corpus_weights=[3.0, 0.5])  # type: ignore[arg-type]
     assert hash(several) == hash(replace(several))
     single = Recipe.load("default", ['data.src=["a"]', "data.tgt=b"]).data
     assert (single.src, single.tgt) == ("a", "b"), "a list of one file is that file"

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from pellucid.config import KEYS, SECTIONS, Recipe, shipped_recipes
+from pellucid.config import KEYS, SECTIONS, Recipe, list_shipped_recipes
 from pellucid.config.schema import recipe_schema
 from pellucid.errors import ConfigError
 
@@ -38,13 +38,13 @@ def faults(value: Any, schema: dict[str, Any], place: str = "") -> list[str]:
     return [fault for item in value for fault in faults(item, schema["items"], place)] if "items" in schema else []
 
 
-@pytest.mark.parametrize("name", shipped_recipes())
+@pytest.mark.parametrize("name", list_shipped_recipes())
 def test_each_shipped_recipe_is_valid(name: str) -> None:
-    tables = tomllib.loads(shipped_recipes()[name].read_text(encoding="utf-8"))
+    tables = tomllib.loads(list_shipped_recipes()[name].read_text(encoding="utf-8"))
     assert faults(tables, recipe_schema()) == []
 
 
-@pytest.mark.parametrize("name", shipped_recipes())
+@pytest.mark.parametrize("name", list_shipped_recipes())
 def test_what_a_run_writes_down_is_valid(name: str) -> None:
     assert faults(tomllib.loads(Recipe.load(name).to_toml()), recipe_schema()) == []
 

@@ -14,8 +14,8 @@ from pellucid.config.tables import (
     check_fields,
     check_probabilities,
     from_table,
+    list_shipped_recipes,
     read_tables,
-    shipped_recipes,
     split_override,
     to_table,
     toml_line,
@@ -192,7 +192,7 @@ def test_a_file_that_is_no_toml(tmp_path: Path, content: bytes) -> None:
 
 def test_a_recipe_that_is_nowhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     shipped = {"tiny-copy": tmp_path / "tiny-copy.toml"}
-    monkeypatch.setattr("pellucid.config.tables.shipped_recipes", lambda: shipped)
+    monkeypatch.setattr("pellucid.config.tables.list_shipped_recipes", lambda: shipped)
     message = "no recipe `tiny-cpoy`: neither a TOML file nor a shipped recipe; did you mean `tiny-copy`?"
     with pytest.raises(ConfigError) as caught:
         read_tables("tiny-cpoy")
@@ -203,7 +203,7 @@ def test_a_recipe_that_is_nowhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
 
 
 def test_a_shipped_recipe_is_read_by_its_name() -> None:
-    for name, path in shipped_recipes().items():
+    for name, path in list_shipped_recipes().items():
         assert read_tables(name) == read_tables(path)
         assert path.stem == name
 
@@ -211,7 +211,7 @@ def test_a_shipped_recipe_is_read_by_its_name() -> None:
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        ("a = " + "[" * 100_000, "is not valid TOML: it is nested too deeply"),
+        ("a = " + "[" * 100_000, "is not valid TOML: it is nested too deep"),
         ("a = " + "9" * 5000, "is not valid TOML: Exceeds the limit "),
     ],
 )

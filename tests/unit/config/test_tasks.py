@@ -3,7 +3,7 @@
 import pytest
 
 from pellucid.config import TASKS, ModelConfig, Recipe
-from pellucid.config.tasks import task_of, task_of_family
+from pellucid.config.tasks import get_task, task_of_family
 from pellucid.errors import ConfigError
 
 
@@ -18,7 +18,7 @@ from pellucid.errors import ConfigError
 )
 def test_a_shape_tells_its_task(layers: dict[str, int], name: str) -> None:
     config = ModelConfig(tie_embeddings="none", d_model=16, num_heads=2, **layers)
-    assert task_of(config).name == name
+    assert get_task(config).name == name
     assert [task.name for task in TASKS.values() if task.fits(config)] == [name]
 
 

@@ -13,11 +13,11 @@ import torch
 import pellucid.conversion.convert as conversion
 from pellucid.config import DecodeConfig
 from pellucid.conversion.convert import Target, convert, find_kind
-from pellucid.conversion.proof import Proof, not_compared
+from pellucid.conversion.proof import ConversionReport, skip_verification
 from pellucid.conversion.tutorial import TutorialOptions
 from pellucid.errors import CheckpointError, ConfigError, DataError
 from pellucid.tasks.translator import Translator
-from pellucid.text.tokenizers import Tokenizers
+from pellucid.text.tokenizers import TokenizerPair
 from pellucid.weights import to_hugging_face
 from pellucid.weights.folder import save_model
 from tests.tiny_model import tiny_model
@@ -35,11 +35,11 @@ def calls(monkeypatch: pytest.MonkeyPatch) -> Calls:
     """What `prove` is called with, in place of calling it."""
     made: Calls = []
 
-    def prove(*arguments: Any) -> Proof:
+    def prove(*arguments: Any) -> ConversionReport:
         made.append((*arguments, [sorted(path.name for path in folder.iterdir()) for folder in arguments[:2]]))
-        return not_compared("a test")
+        return skip_verification("a test")
 
-    monkeypatch.setattr(conversion, "prove", prove)
+    monkeypatch.setattr(conversion, "verify_conversion", prove)
     return made
 
 
@@ -57,7 +57,7 @@ def foreign(tmp_path: Path) -> Path:
     tokenizer = subwords("bpe")
     torch.manual_seed(1)
     model = tiny_model(src_vocab_size=tokenizer.size, tgt_vocab_size=tokenizer.size, tie_embeddings="all")
-    folder = to_hugging_face(model, Tokenizers(tokenizer, tokenizer), tmp_path / "foreign", decode=DecodeConfig())
+    folder = to_hugging_face(model, TokenizerPair(tokenizer, tokenizer), tmp_path / "foreign", decode=DecodeConfig())
     (folder / "README.md").write_text("---\nlicense: cc-by-4.0\ntags: [x]\n---\n\n# Their model\n\nGood.\n")
     return folder
 
@@ -117,7 +117,9 @@ def test_a_tutorial_goes_on_to_another_library(
     before = beside(tmp_path)
     convert(saved, tmp_path / "hf", from_=LAYOUT, to="hf", tutorial=TutorialOptions(num_heads=2, **vocabularies))
     (ours, theirs, kind, *given, (in_ours, in_theirs)) = calls[0]
+    *given, call = given
     assert (kind, given) == ("hf", [None, None, None, (None, None), "", None])
+    assert call.code() in (tmp_path / "hf" / "README.md").read_text(encoding="utf-8")
     assert "source.json" in in_ours
     assert "generation_config.json" in in_theirs
     assert not ours.exists()
@@ -153,14 +155,14 @@ def test_a_folder_of_ours_goes_out(
 def test_what_is_there_stays(saved: Path, vocabularies: dict[str, str], tmp_path: Path) -> None:
     options = TutorialOptions(num_heads=2, **vocabularies)
     for taken in (tmp_path, saved):
-        with pytest.raises(ConfigError, match=f"`{taken}` is there already"):
+        with pytest.raises(ConfigError, match=f"`{taken}` already exists"):
             convert(saved, taken, tutorial=options)
     (tmp_path / "link").symlink_to(tmp_path / "nowhere")
-    with pytest.raises(ConfigError, match="is there already"):
+    with pytest.raises(ConfigError, match="already exists"):
         convert(saved, tmp_path / "link", tutorial=options)
 
 
-@pytest.mark.parametrize("place", ["save_weights", "prove", "save_description"])
+@pytest.mark.parametrize("place", ["save_weights", "verify_conversion", "save_description"])
 def test_nothing_half_written_stays(place: str, foreign: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def full(*_: object) -> None:
         raise OSError("no space left")
@@ -173,8 +175,8 @@ def test_nothing_half_written_stays(place: str, foreign: Path, tmp_path: Path, m
 
 
 def test_what_is_not_equal_stays_for_a_look(foreign: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    wrong = Proof(compared=True, largest_difference=0.3, sentences=1, greedy_equal=0)
-    monkeypatch.setattr(conversion, "prove", lambda *_: wrong)
+    wrong = ConversionReport(compared=True, largest_difference=0.3, sentences=1, greedy_equal=0)
+    monkeypatch.setattr(conversion, "verify_conversion", lambda *_: wrong)
     assert not convert(foreign, tmp_path / "ours").passed
     assert json.loads((tmp_path / "ours" / "conversion.json").read_text())["passed"] is False
 
@@ -188,7 +190,7 @@ def test_kinds_are_found_by_looking(saved: Path, foreign: Path, vocabularies: di
 def test_nothing_to_find(tmp_path: Path) -> None:
     torch.save({"own.weight": torch.zeros(2)}, tmp_path / "own.pt")
     for path, message in (
-        (tmp_path / "own.pt", "does not have the names of any tutorial that is known: annotated-transformer"),
+        (tmp_path / "own.pt", "does not have the tensor names of a supported tutorial: annotated-transformer"),
         (tmp_path, "no model at .*: it has no pellucid.json or config.json"),
         (tmp_path / "nothing", "no model at .*: it does not exist"),
         (Path("nothing.pt"), "no model at `nothing.pt`: it does not exist"),
@@ -203,10 +205,10 @@ def test_nothing_to_find(tmp_path: Path) -> None:
         ({"from_": "annotated"}, 'unknown `from_="annotated"`; did you mean `annotated-transformer`'),
         ({"to": "onx"}, 'unknown `to="onx"`; did you mean `onnx`'),
         ({"to": "ct2", "quantization": "int9"}, 'unknown `quantization="int9"` of `to="ct2"`; did you mean'),
-        ({"quantization": "int8"}, '`quantization="int8"` means nothing to `to="pellucid"`'),
+        ({"quantization": "int8"}, '`quantization="int8"` has no effect with `to="pellucid"`'),
         ({"from_": "pellucid", "to": "hf"}, "`.*foreign` is not of the kind `pellucid`"),
-        ({"tutorial": TutorialOptions(lowercase=True)}, "options of a tutorial are given, but .* of the kind `hf`"),
-        ({"references": ["a"]}, "`references=` are given without what they translate"),
+        ({"tutorial": TutorialOptions(lowercase=True)}, "options for tutorials are given, but .* of the kind `hf`"),
+        ({"references": ["a"]}, "`references=` are given without their sources"),
         ({"revision": "v1"}, r"`revision` \(v1\) is for a name on the hub, but .*foreign` is a folder"),
     ],
 )
@@ -256,7 +258,7 @@ def test_a_damaged_file(name: str, content: bytes, tmp_path: Path) -> None:
 
 def test_a_file_of_another_kind(tmp_path: Path) -> None:
     (tmp_path / "model.h5").write_bytes(b"x")
-    with pytest.raises(DataError, match=r"model.h5` is not of a kind that is read: .safetensors, .npz, .pt"):
+    with pytest.raises(DataError, match=r"model.h5` is not of a supported kind: .safetensors, .npz, .pt"):
         convert(tmp_path / "model.h5", tmp_path / "out")
 
 
@@ -284,13 +286,13 @@ def test_a_tutorial_on_to_another_library_with_proof(
 def test_a_tutorial_whose_sources_have_no_end_token(
     target: Target, saved: Path, vocabularies: dict[str, str], tmp_path: Path
 ) -> None:
-    options = TutorialOptions(num_heads=2, unended_source=True, **vocabularies)
+    options = TutorialOptions(num_heads=2, source_without_eos=True, **vocabularies)
     convert(saved, tmp_path / "ours", tutorial=options)
-    assert not Translator.load(tmp_path / "ours", "cpu").decode.source_end
+    assert not Translator.load(tmp_path / "ours", "cpu").decode.add_source_eos
     proof = convert(tmp_path / "ours", tmp_path / "out", to=target, sentences=LINES)
     assert proof.compared
     assert proof.passed, str(proof)
-    with pytest.raises(ConfigError, match=r"`source_end` \(False\) has no place in MarianMTModel"):
+    with pytest.raises(ConfigError, match=r"`add_source_eos` \(False\) is not supported by MarianMTModel"):
         convert(tmp_path / "ours", tmp_path / "hf", to="hf")
 
 
@@ -306,16 +308,14 @@ def test_a_model_with_a_tokenizer_of_ones_own(tmp_path: Path, calls: Calls) -> N
     letters = Letters()
     ids = {"pad_id": letters.pad_id, "bos_id": letters.bos_id, "eos_id": letters.eos_id}
     model = tiny_model(src_vocab_size=letters.size, tgt_vocab_size=letters.size, **ids)
-    folder = save_model(tmp_path / "ours", model, Tokenizers(letters), DecodeConfig(), "# A card\n")
-    with pytest.raises(CheckpointError, match="reads text by a tokenizer of its own"):
+    folder = save_model(tmp_path / "ours", model, TokenizerPair(letters), DecodeConfig(), "# A card\n")
+    with pytest.raises(CheckpointError, match="uses the custom tokenizer"):
         convert(folder, tmp_path / "out", to="onnx")
     convert(folder, tmp_path / "hf", to="hf", tokenizer=letters)
     assert letters in calls[0], "both sides are compared with it"
     assert "config.json" in calls[0][-1][1]
-    with pytest.raises(ConfigError, match=r"^`tokenizer=` is given, but `.*` is not a folder of Pellucid's own$"):
+    with pytest.raises(ConfigError, match=r"^`tokenizer=` is given, but `.*` is not a Pellucid model folder$"):
         convert(tmp_path / "hf", tmp_path / "again", tokenizer=letters)
     torch.save({"epoch": 7, "model_state_dict": dict(tutorial(LAYOUT)[0])}, tmp_path / "model.pt")
-    with pytest.raises(
-        ConfigError, match=r"^`tokenizer=` is of a folder of Pellucid's own, but `.*` is a `pytorch-seq2"
-    ):
+    with pytest.raises(ConfigError, match=r"^`tokenizer=` is for Pellucid model folders, but `.*` is a `pytorch-seq2"):
         convert(tmp_path / "model.pt", tmp_path / "again", tokenizer=letters)

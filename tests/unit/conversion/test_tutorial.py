@@ -1,5 +1,6 @@
 """A tutorial's state dict with its vocabularies: what its model would write, ours writes as text."""
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -8,13 +9,16 @@ import pytest
 import torch
 from torch import nn
 
-from pellucid.conversion.tutorial import TutorialOptions, open_tutorial
+from pellucid.conversion.tutorial import TutorialOptions, find_nonsense, open_tutorial
 from pellucid.errors import CheckpointError, ConfigError, DataError
 from pellucid.model.families import SequenceClassifier
 from pellucid.model.transformer import Transformer
 from pellucid.tasks.translator import Translator
 from pellucid.weights.folder import SavedModel
+from tests.parity.tutorials import training
+from tests.parity.tutorials.annotated import Annotated
 from tests.parity.tutorials.classifier import Classifier
+from tests.parity.tutorials.seq2seq import Seq2Seq
 from tests.unit.conversion.tutorial_models import (
     LINES,
     SIZES,
@@ -59,7 +63,7 @@ def test_it_writes_what_the_tutorial_writes(
     layout: str, bare: bool, unended: bool, vocabularies: dict[str, str]
 ) -> None:
     state, logits = tutorial(layout)
-    around = {"bare_source": bare, "unended_source": unended}
+    around = {"source_without_bos": bare, "source_without_eos": unended}
     options = TutorialOptions(num_heads=2, max_positions=80, **around, **vocabularies)
     translator = translator_of(open_tutorial(state, layout, options))
     with torch.no_grad():
@@ -86,7 +90,9 @@ def test_a_source_without_a_start_token(tmp_path: Path, vocabularies: dict[str, 
     words = [token for token in SOURCE if token != "<sos>"]
     state = dict(tutorial("pytorch-seq2seq")[0])
     name = "encoder.tok_embedding.weight"
-    whole = open_tutorial(state, "pytorch-seq2seq", TutorialOptions(num_heads=2, bare_source=True, **vocabularies))
+    whole = open_tutorial(
+        state, "pytorch-seq2seq", TutorialOptions(num_heads=2, source_without_bos=True, **vocabularies)
+    )
     state[name] = torch.cat([state[name][:2], state[name][3:]])
     options = TutorialOptions(num_heads=2, **vocabularies | {"src_vocab": write(tmp_path / "bare.txt", words)})
     saved = open_tutorial(state, "pytorch-seq2seq", options)
@@ -100,7 +106,7 @@ def test_a_source_without_an_end_token(tmp_path: Path, vocabularies: dict[str, s
     words = [token for token in SOURCE if token != "<eos>"]
     state = dict(tutorial("pytorch-seq2seq")[0])
     name = "encoder.tok_embedding.weight"
-    options = {"num_heads": 2, "unended_source": True}
+    options = {"num_heads": 2, "source_without_eos": True}
     whole = open_tutorial(state, "pytorch-seq2seq", TutorialOptions(**options, **vocabularies))
     state[name] = torch.cat([state[name][:3], state[name][4:]])
     options |= vocabularies | {"src_vocab": write(tmp_path / "unended.txt", words)}
@@ -108,7 +114,7 @@ def test_a_source_without_an_end_token(tmp_path: Path, vocabularies: dict[str, s
     first, second = (translator_of(each).score(LINES, ["A B C"] * 4) for each in (whole, saved))
     assert first == pytest.approx(second, abs=1e-5)
     with pytest.raises(DataError, match="no special token for end"):
-        open_tutorial(state, "pytorch-seq2seq", TutorialOptions(**options | {"unended_source": False}))
+        open_tutorial(state, "pytorch-seq2seq", TutorialOptions(**options | {"source_without_eos": False}))
     targets = write(tmp_path / "targets.txt", [token for token in TARGET if token != "</S>"])
     with pytest.raises(DataError, match="no special token for end"):
         open_tutorial(state, "pytorch-seq2seq", TutorialOptions(**options | {"tgt_vocab": targets}))
@@ -145,10 +151,10 @@ def test_a_classifier(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (["<pad>", "a", "<unk>", "<s>"], r"no special token for end; the names that are known: end: `<eos>`, `</s>`"),
+        (["<pad>", "a", "<unk>", "<s>"], r"no special token for end; the supported names: end: `<eos>`, `</s>`"),
         (["a", "b"], r"no special token for pad and end and unknown; .*pad: `<pad>`"),
         ([*SOURCE, "a"], r"has the token `a` twice, in lines 5 and 16"),
-        ([*SOURCE, "<s>"], r"has 2 tokens that could be that for start: `<sos>`, `<s>`"),
+        ([*SOURCE, "<s>"], r"has 2 tokens that could be start: `<sos>`, `<s>`"),
         (SOURCE[:-1], r"has 14 tokens, but the source's embedding 15 rows"),
     ],
 )
@@ -170,10 +176,10 @@ def test_a_target_needs_a_start_token(tmp_path: Path, vocabularies: dict[str, st
 @pytest.mark.parametrize(
     ("changed", "message"),
     [
-        ({"num_heads": None}, "`num_heads=` is needed"),
+        ({"num_heads": None}, "`num_heads=` is required"),
         ({"num_heads": 3}, r"`num_heads` \(3\) must divide the model's width \(16\)"),
-        ({"src_vocab": ""}, "`src_vocab=` is needed"),
-        ({"tgt_vocab": ""}, "`tgt_vocab=` is needed"),
+        ({"src_vocab": ""}, "`src_vocab=` is required"),
+        ({"tgt_vocab": ""}, "`tgt_vocab=` is required"),
         ({"tokenizer": "word"}, "unknown tokenizer `word` for a list of tokens; did you mean `words`"),
         ({"labels": "l.txt"}, "`labels=` is for a classifier"),
     ],
@@ -188,7 +194,7 @@ def test_labels_in_another_number(tmp_path: Path) -> None:
     words = ["[PAD]", "[UNK]", "[CLS]", "[SEP]"]
     vocab, labels = write(tmp_path / "v.txt", words), write(tmp_path / "l.txt", ["no", "yes"])
     state = Classifier(4, 3, *SIZES, length=9).state_dict()
-    with pytest.raises(DataError, match="names 2 classes, but the model tells 3 apart"):
+    with pytest.raises(DataError, match="names 2 classes, but the model has 3"):
         open_tutorial(state, "nlp-with-transformers", TutorialOptions(src_vocab=vocab, labels=labels))
 
 
@@ -200,3 +206,74 @@ def test_arrays_become_no_part_of_the_model(vocabularies: dict[str, str]) -> Non
     for value in weights.values():
         value.fill(0)
     assert all(torch.equal(value, before[name]) for name, value in saved.model.named_parameters())
+
+
+def trained(steps: int, **slips: bool) -> dict[str, torch.Tensor]:
+    """The state of post 003's model, trained with some of its slips."""
+    count = len(training.VOCABULARY)
+    torch.manual_seed(0)
+    model = Seq2Seq(count, count, 1, 32, 64, 4, one_projection=True)
+    for module in model.modules():
+        for name, value in slips.items():
+            setattr(module, name, value)
+    return training.train(model, steps).state_dict()
+
+
+def opened(folder: Path, state: Mapping[str, torch.Tensor], layout: str, **more: Any) -> tuple[SavedModel, str]:
+    """What a state becomes by default, and why it makes no sense."""
+    vocabulary = write(folder / "vocabulary.txt", training.VOCABULARY)
+    options = TutorialOptions(num_heads=4, src_vocab=vocabulary, tgt_vocab=vocabulary, **more)
+    saved = open_tutorial(state, layout, options)
+    return saved, find_nonsense(saved, state, layout, options)
+
+
+def right(saved: SavedModel) -> int:
+    """How many of 40 sources are translated rightly."""
+    words = torch.randint(0, training.WORDS, (40, 3), generator=torch.Generator().manual_seed(5))
+    found = translator_of(saved).translate([training.line(row) for row in words], beam_size=1)
+    expected = [training.line(training.translation(row)) for row in words]
+    return sum(one.text == line for one, line in zip(found, expected, strict=True))
+
+
+@pytest.mark.slow
+def test_a_model_that_was_trained_with_one_slip(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    """The masks of post 003 were applied, and `fc_o` was not used: the weights say so."""
+    state = trained(300, without_output=True)
+    saved, nonsense = opened(tmp_path, state, "pytorch-seq2seq")
+    assert (nonsense, right(saved) > 36) == ("", True)
+    assert caplog.messages[0].startswith(
+        "`fc_o` was never trained: all its values are within the initial range of `torch.nn"
+    )
+    saved, nonsense = opened(tmp_path, state, "pytorch-seq2seq", as_written="none")
+    assert right(saved) < 4
+    assert 'with `as_written="output"` they do' in nonsense
+
+
+@pytest.mark.slow
+def test_a_model_that_was_trained_without_the_slips(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    saved, nonsense = opened(tmp_path, trained(300), "pytorch-seq2seq")
+    assert (nonsense, right(saved) > 36, caplog.messages) == ("", True, [])
+
+
+@pytest.mark.slow
+def test_a_model_that_was_trained_for_too_few_steps(tmp_path: Path) -> None:
+    nonsense = opened(tmp_path, trained(20, without_output=True, without_masks=True), "pytorch-seq2seq")[1]
+    assert "outputs hardly depend on the source" in nonsense
+    assert "it has not learned to translate" in nonsense
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("as_written", [False, True])
+def test_the_annotated_transformer_and_its_copies(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, as_written: bool
+) -> None:
+    """The original is accused of nothing; a copy that attends to the memory with `self_attn` is read so."""
+    count = len(training.VOCABULARY)
+    torch.manual_seed(0)
+    model = Annotated(count, count, 1, 32, 64, 4, length=60, as_written=as_written)
+    for parameter in model.parameters():
+        if parameter.dim() > 1:
+            nn.init.xavier_uniform_(parameter)
+    saved, nonsense = opened(tmp_path, training.train(model, 300).state_dict(), "annotated-transformer")
+    assert (nonsense, right(saved) > 36) == ("", True)
+    assert [line.startswith("`src_attn` was never trained: ") for line in caplog.messages] == [True] * as_written

@@ -10,9 +10,9 @@ from sacrebleu.dataset.fake_sgml import FakeSGMLDataset
 
 from pellucid.data import archive
 from pellucid.data.archive import ArchiveError, unpack
-from pellucid.data.cache import recorded_sha256
+from pellucid.data.download_cache import read_recorded_sha256
 from pellucid.errors import DataError
-from pellucid.files.reading import sha256_of
+from pellucid.files.reading import hash_file
 
 SGM = """<?xml version="1.0" encoding="UTF-8"?>
 <srcset setid="newstest" srclang="any">
@@ -59,7 +59,7 @@ def test_names_in_the_archive_decide_nothing(tmp_path: Path) -> None:
     assert sorted(path.name for path in folder.iterdir()) == ["mine", "mine.sha256", "yours", "yours.sha256"]
     assert sorted(path.name for path in tmp_path.iterdir()) == ["texts", "x.tgz"]
     assert (folder / "mine").stat().st_mode & 0o7111 == 0
-    assert recorded_sha256(folder / "mine") == sha256_of(folder / "mine")
+    assert read_recorded_sha256(folder / "mine") == hash_file(folder / "mine")
 
 
 @pytest.mark.parametrize("kind", [tarfile.SYMTYPE, tarfile.LNKTYPE, tarfile.DIRTYPE, tarfile.FIFOTYPE])
@@ -73,7 +73,7 @@ def test_what_is_no_file_is_not_taken_for_one(tmp_path: Path, kind: bytes) -> No
 def test_a_member_that_cannot_be_written(tmp_path: Path) -> None:
     write_archive(tmp_path / "x.tgz", {"x": b"text"})
     (tmp_path / ".x.partial").symlink_to("/dev/full")
-    with pytest.raises(DataError, match=rf"^cannot write `{tmp_path}/x`: no space is left$"):
+    with pytest.raises(DataError, match=rf"^cannot write `{tmp_path}/x`: no space left$"):
         unpack(tmp_path / "x.tgz", {tmp_path / "x": "x"})
 
 
@@ -90,7 +90,9 @@ def test_a_name_as_long_as_a_book(tmp_path: Path) -> None:
     header = tarfile.TarInfo("long")
     header.type, header.size = tarfile.GNUTYPE_LONGNAME, 2**33
     (tmp_path / "x.tar").write_bytes(header.tobuf(tarfile.GNU_FORMAT) + bytes(1024))
-    with pytest.raises(ArchiveError, match="an archive with a name of 8,589,934,592 bytes; at most 65,536 are read"):
+    with pytest.raises(
+        ArchiveError, match="an archive that has a name of 8,589,934,592 bytes; at most 65,536 are read"
+    ):
         unpack(tmp_path / "x.tar", {tmp_path / "x": "x"})
 
 

@@ -12,8 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pellucid.config import DecodeConfig, ModelConfig
-from pellucid.data.batching import NO_TARGET, BatchOrder, draw_batch, make_batch
-from pellucid.data.shards import Sentences, Shard
+from pellucid.data.batching import NO_TARGET, BucketBatchSampler, collate_batch, make_batch
+from pellucid.data.shards import EncodedCorpus, Sentences
 from pellucid.errors import DataError
 
 Lengths = list[tuple[int, int]]
@@ -21,9 +21,9 @@ LENGTHS = st.lists(st.tuples(st.integers(1, 30), st.integers(1, 30)), min_size=1
 MANY = [(1 + i % 7, 1 + i % 5) for i in range(200)]
 
 
-def order(lengths: Lengths, budget: int = 40, seed: int = 1) -> BatchOrder:
+def order(lengths: Lengths, budget: int = 40, seed: int = 1) -> BucketBatchSampler:
     src, tgt = np.array(lengths, dtype=np.int64).T
-    return BatchOrder(src, tgt, budget, seed)
+    return BucketBatchSampler(src, tgt, budget, seed)
 
 
 def listed(batches: list[npt.NDArray[np.int64]]) -> list[list[int]]:
@@ -81,17 +81,17 @@ def test_following_from_a_place_is_the_tail_of_the_whole_stream(
     lengths: Lengths, epoch: int, data: st.DataObject
 ) -> None:
     batch_order = order(lengths)
-    whole = list(islice(batch_order.follow(0, 0), 40))
+    whole = list(islice(batch_order.iterate_from(0, 0), 40))
     cut = data.draw(st.integers(0, len(whole) - 1))
     at_epoch, position, _ = whole[cut]
-    rest = list(islice(batch_order.follow(at_epoch, position), len(whole) - cut - 1))
+    rest = list(islice(batch_order.iterate_from(at_epoch, position), len(whole) - cut - 1))
     assert [(e, p, s.tolist()) for e, p, s in rest] == [(e, p, s.tolist()) for e, p, s in whole[cut + 1 :]]
 
 
 def test_the_stream_is_epoch_after_epoch() -> None:
     batch_order = order(MANY)
     first, second = batch_order.epoch(0), batch_order.epoch(1)
-    stream = list(islice(batch_order.follow(0, 0), len(first) + len(second)))
+    stream = list(islice(batch_order.iterate_from(0, 0), len(first) + len(second)))
     assert [s.tolist() for _, _, s in stream] == listed([*first, *second])
     assert [(e, p) for e, p, _ in stream] == [
         *((0, p) for p in range(1, len(first) + 1)),
@@ -99,13 +99,13 @@ def test_the_stream_is_epoch_after_epoch() -> None:
     ]
 
 
-def weighted(corpora: tuple[tuple[int, float], ...], seed: int = 1) -> BatchOrder:
+def weighted(corpora: tuple[tuple[int, float], ...], seed: int = 1) -> BucketBatchSampler:
     size = sum(size for size, _ in corpora)
     src, tgt = np.array(MANY[:size], dtype=np.int64).T
-    return BatchOrder(src, tgt, 40, seed, corpora)
+    return BucketBatchSampler(src, tgt, 40, seed, corpora)
 
 
-def times_drawn(batch_order: BatchOrder, epoch: int) -> npt.NDArray[np.int64]:
+def times_drawn(batch_order: BucketBatchSampler, epoch: int) -> npt.NDArray[np.int64]:
     draws = np.concatenate(batch_order.epoch(epoch))
     assert len(np.unique(draws)) == len(draws), "each draw is one of its own"
     return np.bincount(draws % len(batch_order.src_lengths), minlength=len(batch_order.src_lengths))
@@ -140,14 +140,14 @@ def test_weights_of_one_change_nothing_and_batches_stay_full() -> None:
         assert len(batch) == 1 or len(batch) * widths <= 40
     assert len(double) < 2 * len(plain) + 2
     position = weighted(((200, 1.5),))
-    stream = list(islice(position.follow(1, 4), 3))
+    stream = list(islice(position.iterate_from(1, 4), 3))
     assert [s.tolist() for _, _, s in stream] == listed(position.epoch(1)[4:7])
 
 
-def shard() -> Shard:
+def shard() -> EncodedCorpus:
     source = Sentences(np.array([10, 11, 12, 13], np.uint16), np.array([0, 1, 4]))
     target = Sentences(np.array([20, 21, 22], np.uint16), np.array([0, 2, 3]))
-    return Shard(source, target, empty=0, too_long=0)
+    return EncodedCorpus(source, target, empty=0, too_long=0)
 
 
 def config(**ids: int | None) -> ModelConfig:
@@ -157,7 +157,7 @@ def config(**ids: int | None) -> ModelConfig:
 @pytest.mark.parametrize("ids", [{"pad_id": 0, "bos_id": 1, "eos_id": 2}, {"pad_id": 7, "bos_id": 8, "eos_id": 9}])
 def test_the_layout_of_a_batch(ids: dict[str, int]) -> None:
     pad, bos, eos = ids.values()
-    batch = draw_batch(shard(), np.array([1, 0]), config(**ids))
+    batch = collate_batch(shard(), np.array([1, 0]), config(**ids))
     assert batch.src.tolist() == [[11, 12, 13, eos], [10, eos, pad, pad]]
     assert batch.tgt_in.tolist() == [[bos, 22, pad], [bos, 20, 21]]
     assert batch.tgt_out.tolist() == [[22, eos, pad], [20, 21, eos]]
@@ -167,7 +167,7 @@ def test_the_layout_of_a_batch(ids: dict[str, int]) -> None:
 
 
 def test_a_batch_goes_to_a_device() -> None:
-    batch = draw_batch(shard(), np.array([0, 1]), config())
+    batch = collate_batch(shard(), np.array([0, 1]), config())
     moved = batch.to(torch.device("meta"))
     assert {tensor.device.type for tensor in (moved.src, moved.tgt_in, moved.tgt_out)} == {"meta"}
     assert (moved.num_tokens, moved.sentences.tolist()) == (batch.num_tokens, [0, 1])
@@ -175,7 +175,7 @@ def test_a_batch_goes_to_a_device() -> None:
 
 
 def test_a_batch_of_ids_in_lists_is_that_of_a_shard() -> None:
-    drawn = draw_batch(shard(), np.array([1, 0]), config())
+    drawn = collate_batch(shard(), np.array([1, 0]), config())
     made = make_batch([[11, 12, 13], [10]], [[22], [20, 21]], config())
     for name in ("src", "tgt_in", "tgt_out"):
         assert torch.equal(getattr(made, name), getattr(drawn, name))
@@ -222,36 +222,36 @@ def test_for_a_gpu_lengths_are_multiples_of_eight() -> None:
     """What is added is padding, and what was there stays; the places of words need not be looked for."""
     sources, targets = [[5] * 9, [6] * 3, [7] * 16], [[8] * 2, [9] * 17, [10] * 4]
     batch = make_batch(sources, targets, QUEUE_CONFIG)
-    found = batch.for_a_queue(20)
+    found = batch.pad_for_gpu(20)
     assert (found.src.shape, found.tgt_in.shape, found.tgt_out.shape) == ((3, 20), (3, 20), (3, 20)), "no 24 positions"
     for ids, before in ((found.src, batch.src), (found.tgt_in, batch.tgt_in), (found.tgt_out, batch.tgt_out)):
         assert torch.equal(ids[:, : before.size(1)], before)
         assert (ids[:, before.size(1) :] == 0).all()
-    assert found.words is not None
-    assert torch.equal(found.words, (found.tgt_out.flatten() != 0).nonzero()[:, 0])
-    assert len(found.words) == batch.num_tokens == found.num_tokens
-    assert found.for_a_queue(20).src.shape == found.src.shape
-    assert make_batch([[5]], [[5]], QUEUE_CONFIG).for_a_queue(20).src.shape == (1, 8)
+    assert found.target_positions is not None
+    assert torch.equal(found.target_positions, (found.tgt_out.flatten() != 0).nonzero()[:, 0])
+    assert len(found.target_positions) == batch.num_tokens == found.num_tokens
+    assert found.pad_for_gpu(20).src.shape == found.src.shape
+    assert make_batch([[5]], [[5]], QUEUE_CONFIG).pad_for_gpu(20).src.shape == (1, 8)
 
 
 def test_for_a_gpu_nothing_is_added_where_nothing_tells_padding_from_words() -> None:
-    batch = make_batch([[5, 6, 7]] * 2, [[8, 0], [8]], replace(QUEUE_CONFIG, pad_id=None)).for_a_queue(20)
+    batch = make_batch([[5, 6, 7]] * 2, [[8, 0], [8]], replace(QUEUE_CONFIG, pad_id=None)).pad_for_gpu(20)
     assert (batch.src.shape, batch.tgt_in.shape) == ((2, 4), (2, 8)), "no word attends to what stands behind a target"
     assert batch.tgt_out.tolist() == [[8, 0, 2, *[-1] * 5], [8, 2, *[-1] * 6]]
-    assert batch.words is not None
-    assert batch.words.tolist() == [0, 1, 2, 8, 9]
-    assert len(batch.words) == batch.num_tokens, "word 0 is one, filler is none"
+    assert batch.target_positions is not None
+    assert batch.target_positions.tolist() == [0, 1, 2, 8, 9]
+    assert len(batch.target_positions) == batch.num_tokens, "word 0 is one, filler is none"
     alone = ModelConfig.decoder(vocab_size=50, num_layers=1, d_model=8, num_heads=2)
-    text = make_batch([[5, 6, 7], [8]], None, alone).for_a_queue(20)
+    text = make_batch([[5, 6, 7], [8]], None, alone).pad_for_gpu(20)
     assert text.tgt_in.tolist() == [[1, 5, 6, 7, 0, 0, 0, 0], [1, 8, 0, 0, 0, 0, 0, 0]]
     assert text.tgt_out.tolist() == [[5, 6, 7, 2, -1, -1, -1, -1], [8, 2, -1, -1, -1, -1, -1, -1]]
-    assert text.words is not None
-    assert text.words.tolist() == [0, 1, 2, 3, 8, 9]
+    assert text.target_positions is not None
+    assert text.target_positions.tolist() == [0, 1, 2, 3, 8, 9]
 
 
 def test_python_does_not_wait_for_a_copy_to_a_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
     """Of memory that is not pinned it would, whatever `non_blocking` says."""
-    batch, pinned, moved = make_batch([[5]], [[6]], QUEUE_CONFIG).for_a_queue(20), [], []
+    batch, pinned, moved = make_batch([[5]], [[6]], QUEUE_CONFIG).pad_for_gpu(20), [], []
 
     def pin(ids: torch.Tensor) -> torch.Tensor:
         pinned.append(id(ids))

@@ -5,14 +5,14 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from pellucid.config import Recipe, shipped_recipes
+from pellucid.config import Recipe, list_shipped_recipes
 from pellucid.data.catalogue import PublishedFile, catalogue, read_catalogue, total_size
 from pellucid.data.locate import TEXT_FIELDS
 
 FILES = {file.path: file for file in catalogue().values()}
 
 
-@pytest.mark.parametrize("name", shipped_recipes())
+@pytest.mark.parametrize("name", list_shipped_recipes())
 def test_each_text_of_a_recipe_can_be_fetched(name: str) -> None:
     data = Recipe.load(name).data
     assert {text for field in TEXT_FIELDS for text in data.files(field)} <= set(catalogue())

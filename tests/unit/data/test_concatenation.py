@@ -8,16 +8,16 @@ import numpy as np
 import pytest
 
 from pellucid.config import DataConfig, DecodeConfig, ModelConfig
-from pellucid.data.batching import batch_order, draw_batch
+from pellucid.data.batching import collate_batch, make_batch_sampler
 from pellucid.data.concatenation import NOBODY, Concatenation
-from pellucid.data.framing import Framing
-from pellucid.data.shards import Shard, open_or_write
+from pellucid.data.framing import TextFrame
+from pellucid.data.shards import EncodedCorpus, load_or_encode
 from pellucid.data.subword_sampling import SubwordSampling
 from pellucid.errors import ConfigError
-from pellucid.text.tokenizers import Tokenizers
+from pellucid.text.tokenizers import TokenizerPair
 from tests.unit.text.subword_models import CORPUS, subwords
 
-BPE = Tokenizers(subwords("bpe"), subwords("bpe"))
+BPE = TokenizerPair(subwords("bpe"), subwords("bpe"))
 LINES = CORPUS[:200]
 PAIRS = list(zip(LINES, reversed(LINES), strict=True))
 ALL = np.arange(len(PAIRS))
@@ -26,21 +26,21 @@ CONFIG = ModelConfig(src_vocab_size=BPE.source.size, tgt_vocab_size=BPE.target.s
 
 def joining(
     folder: Path, part: float = 0.5, seed: int = 1, longest: int = 999, max_length: int = 999, **fields: Any
-) -> Shard:
+) -> EncodedCorpus:
     """A shard some of whose pairs are joined."""
     cut = max_length < 999
-    shard = open_or_write(folder / f"{max_length}", PAIRS, BPE, max_length, "x", keep_texts=True, cut=cut)
+    shard = load_or_encode(folder / f"{max_length}", PAIRS, BPE, max_length, "x", keep_texts=True, cut=cut)
     shard = replace(shard, **fields)
     found = Concatenation(shard.source, shard.target, shard.corpora, BPE, part, seed, longest)
     return replace(shard, concatenation=found)
 
 
-def partners(shard: Shard, epoch: int = 3, draws: Any = ALL) -> Any:
+def partners(shard: EncodedCorpus, epoch: int = 3, draws: Any = ALL) -> Any:
     assert shard.concatenation is not None
     return shard.concatenation.partners(epoch, draws)
 
 
-def lines(shard: Shard, epoch: int = 3, draws: Any = ALL) -> dict[int, tuple[str, str]]:
+def lines(shard: EncodedCorpus, epoch: int = 3, draws: Any = ALL) -> dict[int, tuple[str, str]]:
     assert shard.concatenation is not None
     return dict(shard.concatenation.lines(epoch, draws))
 
@@ -82,7 +82,7 @@ def test_a_line_is_its_pairs_in_their_order_on_both_sides(tmp_path: Path) -> Non
 
 def test_a_tag_stands_before_a_joint_line_once(tmp_path: Path) -> None:
     tagged = [(f"<2en> <bt> {source}", target) for source, target in PAIRS]
-    shard = open_or_write(tmp_path / "tagged", tagged, BPE, 999, "y", keep_texts=True)
+    shard = load_or_encode(tmp_path / "tagged", tagged, BPE, 999, "y", keep_texts=True)
     marks = frozenset({"<2en>", "<bt>"})
     joined = Concatenation(shard.source, shard.target, shard.corpora, BPE, 0.5, 1, 999, marks)
     found = dict(joined.lines(3, ALL))
@@ -94,7 +94,7 @@ def test_a_tag_stands_before_a_joint_line_once(tmp_path: Path) -> None:
 
 def test_a_batch_has_the_ids_that_the_joint_lines_have(tmp_path: Path) -> None:
     shard, draws = joining(tmp_path), np.array([3, 10, 17, 40, 41, 42])
-    batch, found = draw_batch(shard, draws, CONFIG, epoch=3), lines(shard, draws=draws)
+    batch, found = collate_batch(shard, draws, CONFIG, epoch=3), lines(shard, draws=draws)
     assert 0 < len(found) < len(draws)
     whole = [found.get(row, PAIRS[draw]) for row, draw in enumerate(draws)]
     for row, (source, target) in enumerate(whole):
@@ -107,11 +107,11 @@ def test_a_batch_has_the_ids_that_the_joint_lines_have(tmp_path: Path) -> None:
 def test_batches_stay_within_their_budget_and_hold_each_pair_once(tmp_path: Path) -> None:
     shard = joining(tmp_path)
     for epoch in (0, 1):
-        batches = batch_order(shard, 400, seed=1).epoch(epoch)
+        batches = make_batch_sampler(shard, 400, seed=1).epoch(epoch)
         assert sorted(np.concatenate(batches).tolist()) == ALL.tolist()
-        made = [draw_batch(shard, draws, CONFIG, epoch=epoch) for draws in batches]
+        made = [collate_batch(shard, draws, CONFIG, epoch=epoch) for draws in batches]
         assert all(len(b.src) == 1 or len(b.src) * max(b.src.size(1), b.tgt_in.size(1)) <= 400 for b in made)
-    alone = batch_order(replace(shard, concatenation=None), 400, seed=1).epoch(0)
+    alone = make_batch_sampler(replace(shard, concatenation=None), 400, seed=1).epoch(0)
     assert len(batches) > len(alone), "they hold more tokens"
 
 
@@ -145,25 +145,27 @@ def test_what_was_cut_short_stays_alone(tmp_path: Path) -> None:
 
 def test_sampled_pieces_of_a_joint_line_read_the_same(tmp_path: Path) -> None:
     shard, draws = joining(tmp_path, 1.0), np.arange(30)
-    sampling = SubwordSampling.of(BPE, 0.5, 1, 999)
-    drawn, again = (draw_batch(shard, draws, CONFIG, sampling, epoch=3) for _ in range(2))
-    best = draw_batch(shard, draws, CONFIG, epoch=3)
+    sampling = SubwordSampling.for_tokenizers(BPE, 0.5, 1, 999)
+    drawn, again = (collate_batch(shard, draws, CONFIG, sampling, epoch=3) for _ in range(2))
+    best = collate_batch(shard, draws, CONFIG, epoch=3)
     assert (drawn.src == again.src).all()
     assert drawn.src.ne(best.src[:, :1]).any()
     for row, (source, _) in lines(shard, draws=draws).items():
         assert BPE.source.decode(drawn.src[row].tolist()) == source
 
 
-@pytest.mark.parametrize("framing", [None, Framing.of(DecodeConfig(source_prefix=(5, 6), target_prefix=(7,)), CONFIG)])
+@pytest.mark.parametrize(
+    "framing", [None, TextFrame.from_config(DecodeConfig(source_prefix=(5, 6), target_prefix=(7,)), CONFIG)]
+)
 @pytest.mark.parametrize("part", [0.0, 0.5])
-def test_batches_are_of_the_pieces_that_are_drawn(part: float, framing: Framing | None, tmp_path: Path) -> None:
-    sampling = SubwordSampling.of(BPE, 0.5, 1, 999)
+def test_batches_are_of_the_pieces_that_are_drawn(part: float, framing: TextFrame | None, tmp_path: Path) -> None:
+    sampling = SubwordSampling.for_tokenizers(BPE, 0.5, 1, 999)
     shard = replace(joining(tmp_path, part), framing=framing)
-    order, of_best = batch_order(shard, 400, 1, sampling), batch_order(shard, 400, 1)
+    order, of_best = make_batch_sampler(shard, 400, 1, sampling), make_batch_sampler(shard, 400, 1)
     for epoch in (0, 1):
         batches = order.epoch(epoch)
         made, padded = (
-            [draw_batch(shard, draws, CONFIG, sampling, epoch) for draws in each]
+            [collate_batch(shard, draws, CONFIG, sampling, epoch) for draws in each]
             for each in (batches, of_best.epoch(epoch))
         )
         assert sorted(np.concatenate(batches).tolist()) == ALL.tolist()
@@ -176,10 +178,10 @@ def test_batches_are_of_the_pieces_that_are_drawn(part: float, framing: Framing 
 def test_more_than_a_window_of_pairs_is_batched_by_its_best_pieces(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    shard, sampling = joining(tmp_path), SubwordSampling.of(BPE, 0.5, 1, 999)
+    shard, sampling = joining(tmp_path), SubwordSampling.for_tokenizers(BPE, 0.5, 1, 999)
 
     def listed(sampling: SubwordSampling | None) -> list[list[int]]:
-        return [draws.tolist() for draws in batch_order(shard, 400, 1, sampling).epoch(0)]
+        return [draws.tolist() for draws in make_batch_sampler(shard, 400, 1, sampling).epoch(0)]
 
     assert listed(sampling) != listed(None)
     monkeypatch.setattr("pellucid.data.batching.WINDOW", len(PAIRS) - 1)

@@ -8,7 +8,7 @@ import pytest
 from pellucid.data.dates import (
     LANGUAGES,
     MOST_PAIRS,
-    Language,
+    DateLocale,
     english_ordinal,
     sino_korean,
     split_dates,
@@ -80,7 +80,7 @@ def test_weekdays_are_those_of_the_calendar(code: str, style: str) -> None:
 
 
 @pytest.mark.parametrize("language", LANGUAGES.values(), ids=LANGUAGES)
-def test_tables_are_complete_and_names_distinct(language: Language) -> None:
+def test_tables_are_complete_and_names_distinct(language: DateLocale) -> None:
     for name, size in {"months": 12, "weekdays": 7, "short_weekdays": 7}.items():
         names = getattr(language, name)
         assert len(names) == len(set(names)) == size

@@ -12,15 +12,15 @@ from pathlib import Path
 import pytest
 
 from pellucid.data import download as module
-from pellucid.data.cache import damage, recorded_sha256
 from pellucid.data.catalogue import PublishedFile, read_catalogue
-from pellucid.data.download import Patience, announce, download
+from pellucid.data.download import RetryPolicy, announce, download
+from pellucid.data.download_cache import find_checksum_mismatch, read_recorded_sha256
 from pellucid.errors import DataError
 from tests.unit.data.file_server import FileServer, serving
 
 BODY = bytes(range(256)) * 1000
 SHA256 = hashlib.sha256(BODY).hexdigest()
-AT_ONCE = Patience(timeout=0.3, attempts=3, pause=0.0)
+AT_ONCE = RetryPolicy(timeout=0.3, attempts=3, pause=0.0)
 
 SET = """
 [set]
@@ -100,11 +100,11 @@ def test_where_no_address_helps_each_reason_is_told(server: FileServer, text: Pa
     with pytest.raises(DataError) as error:
         fetch(known(server, "missing wrong login"), text)
     assert str(error.value) == (
-        f"could not fetch `set/x.gz`: `{server.address}/missing/x.gz`: answers with status 404: there is no such file; "
-        f"`{server.address}/wrong/x.gz`: gives a file with SHA-256 {wrong}, but {SHA256} is expected: it is not used; "
-        f"`{server.address}/login/x.gz`: offers 26 bytes, but the file has 256,000"
+        f"could not download `set/x.gz`: `{server.address}/missing/x.gz`: answers with status 404: no such file; "
+        f"`{server.address}/wrong/x.gz`: has SHA-256 {wrong} instead of {SHA256}; the file is not used; "
+        f"`{server.address}/login/x.gz`: offers 26 bytes instead of 256,000"
     )
-    assert error.value.hint == f"fetch it by hand to `{text}`, or name a folder that has set/x.gz by `data_dir=`"
+    assert error.value.hint == f"download it to `{text}`, or pass a folder with set/x.gz as `data_dir=`"
     assert left_over(text) == set()
 
 
@@ -112,7 +112,7 @@ def test_what_to_do_about_an_address_comes_first(server: FileServer, text: Path)
     server.address = "http://no-such-host.invalid"
     with pytest.raises(DataError) as error:
         fetch(known(server, "good whole"), text)
-    assert error.value.hint.startswith("check the connection to the network; or fetch it by hand to ")
+    assert error.value.hint.startswith("check the network connection; or download it to ")
 
 
 def test_what_breaks_off_is_gone_on_with(server: FileServer, text: Path) -> None:
@@ -137,7 +137,7 @@ def test_an_interrupted_download_is_not_taken_for_whole(
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
-        patch.setattr(module, "transfer", interrupted)
+        patch.setattr(module, "download_url", interrupted)
         with pytest.raises(KeyboardInterrupt):
             fetch(publish(server, "good"), text)
     assert left_over(text) == {".x.gz.partial"}
@@ -165,15 +165,15 @@ def test_a_damaged_file_in_the_cache_is_fetched_again(server: FileServer, text: 
 def test_the_first_checksum_is_kept(server: FileServer, text: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Where nobody has published one, the same must come each time."""
     fetch(unknown(server, "good"), text)
-    assert "nobody has published a checksum of x.gz" in capsys.readouterr().err
-    assert recorded_sha256(text) == SHA256
+    assert "no checksum of x.gz is published" in capsys.readouterr().err
+    assert read_recorded_sha256(text) == SHA256
     text.unlink()
-    with pytest.raises(DataError, match=f"gives a file with SHA-256 [0-9a-f]{{64}}, but {SHA256} is expected"):
+    with pytest.raises(DataError, match=f"has SHA-256 [0-9a-f]{{64}} instead of {SHA256}"):
         fetch(unknown(server, "wrong"), text)
     assert not text.exists()
-    assert recorded_sha256(text) == SHA256
+    assert read_recorded_sha256(text) == SHA256
     fetch(unknown(server, "good"), text)
-    assert "nobody has published" not in capsys.readouterr().err
+    assert "is published" not in capsys.readouterr().err
     assert text.read_bytes() == BODY
 
 
@@ -216,9 +216,9 @@ def test_an_archive_is_unpacked_and_not_kept(server: FileServer, text: Path, tex
     fetch(packed(server, "good"), text)
     assert len(server.requests) == 1
     texts[1].write_text("Ein Hund.")
-    assert damage(texts[1]).startswith(f"`{texts[1]}` is not what it was: its SHA-256 is ")
+    assert find_checksum_mismatch(texts[1]).startswith(f"`{texts[1]}` is damaged: its SHA-256 is ")
     fetch(packed(server, "good"), text)
-    assert (len(server.requests), damage(texts[1])) == (2, "")
+    assert (len(server.requests), find_checksum_mismatch(texts[1])) == (2, "")
 
 
 @pytest.mark.parametrize("name", ["x.tgz", "lacks.tgz"])
@@ -226,19 +226,20 @@ def test_what_is_no_such_archive_is_not_taken(
     server: FileServer, text: Path, texts: tuple[Path, Path], name: str
 ) -> None:
     """Nor is the checksum of a page that came in its place kept."""
-    reason = {"x.tgz": "gives no whole archive (", "lacks.tgz": "gives an archive without `a/x.sgm`: it is not used"}[
-        name
-    ]
+    reason = {
+        "x.tgz": "is an incomplete archive (",
+        "lacks.tgz": "is an archive without `a/x.sgm`; the file is not used",
+    }[name]
     with pytest.raises(DataError, match=re.escape(reason)):
         fetch(packed(server, "login" if name == "x.tgz" else "good", name), text)
     assert not texts[1].exists()
-    assert not recorded_sha256(text.with_name(name))
+    assert not read_recorded_sha256(text.with_name(name))
 
 
 @pytest.mark.parametrize("end", [0.3, 0.9])
 def test_half_an_archive_is_not_taken(server: FileServer, text: Path, texts: tuple[Path, Path], end: float) -> None:
     server.files["half.tgz"] = server.files["x.tgz"][: int(end * len(server.files["x.tgz"]))]
-    with pytest.raises(DataError, match="gives no whole archive"):
+    with pytest.raises(DataError, match="is an incomplete archive"):
         fetch(packed(server, "good", "half.tgz"), text)
     assert not texts[1].exists()
 
@@ -248,9 +249,11 @@ def test_an_archive_fetched_by_hand(server: FileServer, text: Path, texts: tuple
     text.parent.mkdir(parents=True)
     own.write_bytes(bytes(len(body)))
     sha256 = hashlib.sha256(body).hexdigest()
-    with pytest.raises(DataError, match=f"^`{own}` is not the file that is published: .* but {sha256} is") as error:
+    with pytest.raises(
+        DataError, match=f"^`{own}` differs from the published file: has SHA-256 .* instead of {sha256}"
+    ) as error:
         fetch(packed(server, "good", sha256=sha256), text)
-    assert error.value.hint == "remove it, or replace it"
+    assert error.value.hint == "remove or replace it"
     own.write_bytes(body)
     fetch(packed(server, "good", sha256=sha256), text)
     assert all(path.is_file() for path in (*texts, own))
@@ -261,7 +264,7 @@ def test_a_cache_that_cannot_be_written(server: FileServer, tmp_path: Path) -> N
     (tmp_path / "cache").write_text("a file")
     with pytest.raises(DataError, match=f"^cannot write `{tmp_path}/cache/set`: ") as error:
         fetch(known(server, "good"), tmp_path / "cache" / "set" / "x.gz")
-    assert error.value.hint == "name another folder for the cache by PELLUCID_CACHE"
+    assert error.value.hint == "set PELLUCID_CACHE to another cache folder"
 
 
 FETCH = """
@@ -273,6 +276,7 @@ download(next(iter(read_catalogue(sys.argv[1]).values())), Path(sys.argv[2]))
 """
 
 
+@pytest.mark.slow
 def test_two_processes_fetch_once(server: FileServer, text: Path) -> None:
     source = f'{{ url = "{server.address}/gated/{{name}}", tried = true }}'
     toml = SET.format(name="x.gz", sources=source, more=f'sha256 = "{SHA256}"')
@@ -281,7 +285,7 @@ def test_two_processes_fetch_once(server: FileServer, text: Path) -> None:
         assert server.asked.wait(30)
         with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as second:
             assert second.stderr is not None
-            assert second.stderr.readline() == "  another process is fetching x.gz; waiting for it\n"
+            assert second.stderr.readline() == "  waiting for another process that is downloading x.gz\n"
             server.gate.set()
             assert (first.wait(30), second.wait(30)) == (0, 0)
     assert text.read_bytes() == BODY
@@ -291,9 +295,9 @@ def test_two_processes_fetch_once(server: FileServer, text: Path) -> None:
 def test_what_is_to_come_is_announced(server: FileServer, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     announce([known(server, "good"), packed(server, "good")], tmp_path)
     assert capsys.readouterr().err == (
-        "fetching 2 files of A Set, 256.0 kB and 1 file of unknown size, which this machine does not have\n"
+        "downloading 2 files of A Set (256.0 kB and 1 file of unknown size)\n"
         "  from   https://set.example\n  terms  for tests alone\n"
         f"  to     {tmp_path / 'set'}\n"
     )
     announce([known(server, "good")], tmp_path)
-    assert capsys.readouterr().err.startswith("fetching `x.gz` of A Set, 256.0 kB, which")
+    assert capsys.readouterr().err.startswith("downloading `x.gz` of A Set (256.0 kB)")

@@ -5,11 +5,11 @@ import sys
 
 import pytest
 
-from pellucid.data.download import showing_progress
+from pellucid.data.download import show_progress
 
 
 def test_lines_where_there_is_no_terminal(capsys: pytest.CaptureFixture[str]) -> None:
-    with showing_progress("x.tgz") as progress:
+    with show_progress("x.tgz") as progress:
         for done in range(0, 60_000_001, 1_000_000):
             progress(done, 60_000_000)
         progress(90_000_000, None)
@@ -19,7 +19,7 @@ def test_lines_where_there_is_no_terminal(capsys: pytest.CaptureFixture[str]) ->
 
 
 def test_a_small_file_needs_none(capsys: pytest.CaptureFixture[str]) -> None:
-    with showing_progress("x.gz") as progress:
+    with show_progress("x.gz") as progress:
         progress(637_044, 637_044)
     assert capsys.readouterr() == ("", "")
 
@@ -39,7 +39,7 @@ def test_a_bar_on_a_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COLUMNS", "120")
     screen = Terminal()
     monkeypatch.setattr(sys, "stderr", screen)
-    with showing_progress("[b]x.tgz") as progress:
+    with show_progress("[b]x.tgz") as progress:
         progress(10_000_000, 40_000_000)
     assert "[b]x.tgz" in screen.getvalue()
     assert "10.0/40.0 MB" in screen.getvalue()

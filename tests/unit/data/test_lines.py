@@ -14,7 +14,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pellucid.data.lines import bad_byte, fingerprint, raw_lines, read_lines, read_mended_lines, read_pairs
+from pellucid.data.lines import describe_bad_byte, hash_path, read_lines, read_lines_lenient, read_pairs, read_raw_lines
 from pellucid.errors import DataError
 
 Writer = Callable[[str, bytes], Path]
@@ -77,10 +77,10 @@ def test_gzip_is_known_by_its_content(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("data", "place", "advice"),
     [
-        (b"a\nb\xe4\n", "line 2, byte 2 is 0xe4", "could be cp1252 (Western European), which only"),
-        (b"a\xff\xfea\0", "line 1, byte 2 is 0xff", "it is damaged, or not text; "),
-        (b"x\n" * 1234 + b"\xed\xa0\x80\n", "line 1,235, byte 1 is 0xed", "it is damaged, or not text; "),
-        ("안녕".encode("cp949"), "line 1, byte 1 is 0xbe", "could be cp949 (Korean) or "),
+        (b"a\nb\xe4\n", "line 2, byte 2 is 0xe4", "could be cp1252 (Western European); choose the encoding"),
+        (b"a\xff\xfea\0", "line 1, byte 2 is 0xff", "the file is damaged or not text; "),
+        (b"x\n" * 1234 + b"\xed\xa0\x80\n", "line 1,235, byte 1 is 0xed", "the file is damaged or not text; "),
+        ("안녕".encode("cp949"), "line 1, byte 1 is 0xbe", "could be cp949 (Korean); choose"),
         ("für".encode("latin-1"), "line 1, byte 2 is 0xfc", "(Western European)"),
     ],
 )
@@ -117,12 +117,12 @@ def test_a_mark_of_utf_16_is_known_without_latin_letters(write: Writer) -> None:
 
 def test_bad_lines_may_be_replaced_or_left_out(write: Writer) -> None:
     path, told = write("x", b"a\nb\xe4c\xff\n\xffd\n"), list[tuple[int, str]]()
-    lines = read_mended_lines(path, "replace", lambda number, error: told.append((number, bad_byte(error))))
+    lines = read_lines_lenient(path, "replace", lambda number, error: told.append((number, describe_bad_byte(error))))
     assert list(lines) == ["a", "b\ufffdc\ufffd", "\ufffdd"]
     assert told == [(2, "byte 2 is 0xe4"), (3, "byte 1 is 0xff")]
-    assert list(read_mended_lines(path, "skip", lambda *_: None)) == ["a", None, None]
+    assert list(read_lines_lenient(path, "skip", lambda *_: None)) == ["a", None, None]
     with pytest.raises(DataError, match="line 2, byte 2 is 0xe4"):
-        list(read_mended_lines(path, "error", lambda *_: None))
+        list(read_lines_lenient(path, "error", lambda *_: None))
 
 
 def test_lines_before_a_bad_one_are_given(write: Writer) -> None:
@@ -137,7 +137,7 @@ def test_a_truncated_gzip_file(write: Writer) -> None:
     path.write_bytes(path.read_bytes()[:-300])
     with pytest.raises(DataError, match=r"`.*x\.gz` is a damaged gzip file after line [\d,]+: ") as error:
         list(read_lines(path))
-    assert error.value.hint == "fetch it again"
+    assert error.value.hint == "download it again"
 
 
 @pytest.mark.parametrize("damaged", [slice(10, 20), slice(-8, -4)], ids=["data", "checksum"])
@@ -155,7 +155,7 @@ def test_a_folder(tmp_path: Path) -> None:
         list(read_lines(tmp_path))
 
 
-@pytest.mark.parametrize("read", [lambda path: list(read_lines(path)), fingerprint])
+@pytest.mark.parametrize("read", [lambda path: list(read_lines(path)), hash_path])
 def test_a_missing_file(tmp_path: Path, read: Callable[[Path], object]) -> None:
     missing = tmp_path / "x"
     with pytest.raises(DataError, match=f"^{re.escape(f'no file `{missing}`')}$") as error:
@@ -194,7 +194,7 @@ def test_unequal_files_are_named_with_their_counts(
     src, tgt = (write(name, b"x\n" * count) for name, count in zip(names, counts, strict=True))
     (few, short), (many, long) = sorted(zip(counts, (src, tgt), strict=True))
     expected = (
-        f"`{src}` and `{tgt}` must have as many lines as each other, but `{short}` has {few:,} and `{long}` {many:,}"
+        f"`{src}` and `{tgt}` must have the same number of lines, but `{short}` has {few:,} and `{long}` {many:,}"
     )
     with pytest.raises(DataError, match=f"^{re.escape(expected)}$") as error:
         list(read_pairs(src, tgt))
@@ -212,7 +212,7 @@ def test_the_fingerprint_of_a_folder_is_of_its_files(tmp_path: Path) -> None:
         (tmp_path / name / "in").mkdir(parents=True)
         for file, text in files.items():
             (tmp_path / name / "in" / file).write_text(text)
-        return fingerprint(tmp_path / name)
+        return hash_path(tmp_path / name)
 
     found = folder("one", a="x", b="y")
     assert folder("same", b="y", a="x") == found
@@ -220,16 +220,16 @@ def test_the_fingerprint_of_a_folder_is_of_its_files(tmp_path: Path) -> None:
 
 
 def test_the_fingerprint_is_of_the_bytes(write: Writer) -> None:
-    assert fingerprint(write("a", b"x\n")) == fingerprint(write("b", b"x\n"))
-    assert fingerprint(write("c", b"x")) != fingerprint(write("a", b"x\n"))
+    assert hash_path(write("a", b"x\n")) == hash_path(write("b", b"x\n"))
+    assert hash_path(write("c", b"x")) != hash_path(write("a", b"x\n"))
 
 
 def test_a_line_that_is_no_line_ends_in_a_sentence(tmp_path: Path) -> None:
     (tmp_path / "a").write_bytes(b"a\n" + b"b" * 100 + b"\nc")
     with (tmp_path / "a").open("rb") as file:
-        assert [len(line) for line in raw_lines(file, "a", 101)] == [1, 100, 1]
+        assert [len(line) for line in read_raw_lines(file, "a", 101)] == [1, 100, 1]
     with (tmp_path / "a").open("rb") as file:
-        lines = raw_lines(file, "a", 50)
+        lines = read_raw_lines(file, "a", 50)
         assert next(lines) == b"a"
         with pytest.raises(DataError, match=r"^`a`: line 2 has more than 50 bytes$"):
             next(lines)
@@ -239,7 +239,7 @@ def test_a_bomb_is_not_unpacked_into_one_line(tmp_path: Path) -> None:
     (tmp_path / "a.gz").write_bytes(gzip.compress(b"a" * 10_000_000))
     tracemalloc.start()
     with (tmp_path / "a.gz").open("rb") as file, pytest.raises(DataError, match="more than 1,000,000 bytes"):
-        list(raw_lines(file, "a.gz", 1_000_000))
+        list(read_raw_lines(file, "a.gz", 1_000_000))
     _, peak = tracemalloc.get_traced_memory()
     tracemalloc.stop()
     assert peak < 10_000_000

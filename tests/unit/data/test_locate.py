@@ -10,7 +10,7 @@ import pytest
 from pellucid.config import DataConfig
 from pellucid.data import locate as locate_module
 from pellucid.data.catalogue import read_catalogue
-from pellucid.data.locate import TEXT_FIELDS, locate
+from pellucid.data.locate import TEXT_FIELDS, resolve_paths
 from pellucid.errors import DataError
 from tests.unit.data.file_server import FileServer, serving
 
@@ -29,7 +29,19 @@ def places(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, Path]:
 
 def find(places: dict[str, Path], src: str) -> str:
     environment = {"PELLUCID_DATA": str(places["environment"])}
-    return locate(DataConfig(src=src, tgt=src), places["given"], environment).src
+    return resolve_paths(DataConfig(src=src, tgt=src), places["given"], environment).src
+
+
+def test_local_texts_need_no_cache(places: dict[str, Path], monkeypatch: pytest.MonkeyPatch) -> None:
+    """As of a user without HOME and without an entry in the system's list of users."""
+
+    def nowhere(path: Path) -> Path:
+        raise RuntimeError("Could not determine home directory.")
+
+    monkeypatch.setattr(Path, "expanduser", nowhere)
+    assert find(places, "sub/given.de") == str(places["given"] / "sub" / "given.de")
+    with pytest.raises(DataError, match=r"^no file `sub/none\.de`; looked for"):
+        find(places, "sub/none.de")
 
 
 def test_each_place_is_looked_in(places: dict[str, Path]) -> None:
@@ -48,7 +60,7 @@ def test_the_nearest_place_wins(places: dict[str, Path]) -> None:
 
 def test_the_environment_is_the_processs(places: dict[str, Path], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PELLUCID_DATA", str(places["environment"]))
-    found = locate(DataConfig(src="sub/environment.de"))
+    found = resolve_paths(DataConfig(src="sub/environment.de"))
     assert found.src == str(places["environment"] / "sub" / "environment.de")
 
 
@@ -58,18 +70,18 @@ def test_a_text_that_is_nowhere_is_an_error_that_names_the_places(places: dict[s
     expected = f"no file `sub/no.de`; looked for {', '.join(f'`{path}`' for path in searched)}"
     environment = {"PELLUCID_DATA": str(places["environment"])}
     with pytest.raises(DataError, match=f"^{re.escape(expected)}$") as error:
-        locate(DataConfig(**{field: "sub/no.de"}), places["given"], environment)  # type: ignore[arg-type]
+        resolve_paths(DataConfig(**{field: "sub/no.de"}), places["given"], environment)  # type: ignore[arg-type]
     assert error.value.hint == "check the path, or name the folder that holds it by `data_dir=` or PELLUCID_DATA"
 
 
 def test_without_a_data_directory_only_the_path_is_named(places: dict[str, Path]) -> None:
     with pytest.raises(DataError, match=r"^no file `no\.de`; looked for `no\.de`$"):
-        locate(DataConfig(src="no.de"), environment={})
+        resolve_paths(DataConfig(src="no.de"), environment={})
 
 
 def test_a_test_text_may_be_missing(places: dict[str, Path]) -> None:
     data = DataConfig(test_src="no.de", test_tgt="sub/given.de", vocab_size=77)
-    found = locate(data, places["given"], {})
+    found = resolve_paths(data, places["given"], {})
     assert (found.test_src, found.test_tgt) == ("no.de", str(places["given"] / "sub" / "given.de"))
     assert (found.src, found.vocab_size) == ("", 77)
 
@@ -97,7 +109,7 @@ class Published:
         server.files |= {"a.de": BODY, "a.en": BODY}
 
     def locate(self, **texts: object) -> DataConfig:
-        return locate(DataConfig(**texts), None, self.environment, fetch=True)  # type: ignore[arg-type]
+        return resolve_paths(DataConfig(**texts), None, self.environment, fetch=True)  # type: ignore[arg-type]
 
 
 @pytest.fixture
@@ -122,7 +134,7 @@ def test_what_is_nowhere_is_fetched_once(published: Published, capsys: pytest.Ca
         assert (data.src, data.tgt) == expected
         assert Path(expected[0]).read_bytes() == BODY
     assert [path for path, _ in published.server.requests] == ["/good/a.de", "/good/a.en"]
-    assert capsys.readouterr().err.startswith("fetching 2 files of A Set, 20 bytes, which this machine does not have\n")
+    assert capsys.readouterr().err.startswith("downloading 2 files of A Set (20 bytes)\n")
 
 
 def test_a_text_at_hand_is_not_fetched(published: Published, places: dict[str, Path]) -> None:
@@ -142,7 +154,7 @@ def test_several_corpora_are_located_one_by_one(published: Published, places: di
 def test_tests_come_along_but_training_does_without(published: Published, capsys: pytest.CaptureFixture[str]) -> None:
     data = published.locate(src="set/a.de", tgt="set/a.en", test_src="tests/a.de", test_tgt="nowhere.en")
     assert (data.test_src, data.test_tgt) == ("tests/a.de", "nowhere.en")
-    assert "could not fetch `tests/a.de`: " in (said := capsys.readouterr().err)
+    assert "could not download `tests/a.de`: " in (said := capsys.readouterr().err)
     assert "; training does not need it\n" in said
 
 
@@ -156,15 +168,15 @@ def test_offline_nothing_is_asked_for(published: Published, switch: str) -> None
     data = DataConfig(src="set/a.de", tgt="set/a.en")
     environment = published.environment | ({switch: "1"} if switch != "argument" else {})
     with pytest.raises(DataError) as error:
-        locate(data, None, environment, fetch=switch != "argument")
+        resolve_paths(data, None, environment, fetch=switch != "argument")
     address = published.server.address
     assert str(error.value) == (
-        f"no file `set/a.de`; looked for `set/a.de`, `{published.cache}/set/a.de`; offline, so not fetched: "
+        f"no file `set/a.de`; looked for `set/a.de`, `{published.cache}/set/a.de`; not downloaded in offline mode: "
         f"`{address}/good/a.de`, `{address}/good/a.en` (20 bytes)"
     )
     assert error.value.hint == (
-        "check the path, or name the folder that holds it by `data_dir=` or PELLUCID_DATA, "
-        "or let a training fetch it once, without `offline=True`, PELLUCID_OFFLINE and HF_HUB_OFFLINE"
+        "check the path, or name the folder that holds it by `data_dir=` or PELLUCID_DATA, or download it once by a "
+        "training without `offline=True`, PELLUCID_OFFLINE and HF_HUB_OFFLINE"
     )
     assert published.server.requests == []
     assert not published.cache.exists()
@@ -190,7 +202,7 @@ def test_a_damaged_text_in_the_cache_is_not_used(published: Published, capsys: p
     with pytest.raises(DataError, match=r"^no file `set/a\.de`"):
         published.locate(src="set/a.de")
     found, expected = (hashlib.sha256(body).hexdigest() for body in (b"Ein Hase.\n", BODY))
-    complaint = f"`{cached}` is not what it was: its SHA-256 is {found}, but should be {expected}; it is not used\n"
+    complaint = f"`{cached}` is damaged: its SHA-256 is {found} instead of {expected}; it is not used\n"
     assert capsys.readouterr().err.endswith(complaint)
     del published.environment["PELLUCID_OFFLINE"]
     published.locate(src="set/a.de")

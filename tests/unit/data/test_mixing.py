@@ -9,28 +9,23 @@ import numpy as np
 import pytest
 
 from pellucid.config import DataConfig
-from pellucid.data.batching import BatchOrder, Order, WindowOrder
+from pellucid.data.batching import BucketBatchSampler
+from pellucid.data.dataset_cache import DatasetCache
 from pellucid.data.parallel import parallel_texts
-from pellucid.data.prepare import Corpus, mixes_of, open_corpus, prepare, train_tokenizers
-from pellucid.data.prepared import Prepared
-from pellucid.data.sentences import Sentences
+from pellucid.data.prepare import Corpus, make_mixing_schedule, open_corpus, prepare, train_tokenizers
 from pellucid.errors import ConfigError, PellucidError
 
 CORPORA, MIXES = ((300, 1.0), (100, 0.0)), ((0, (1.0, 0.0)), (2, (0.5, 2.25)))
 
 
-def orders(**fields: object) -> list[Order]:
+def order_of(in_windows: bool, **fields: object) -> BucketBatchSampler:
     lengths = np.random.default_rng(1).integers(1, 9, 400)
-    side = Sentences(np.zeros(int(lengths.sum()), np.uint16), np.concatenate([[0], np.cumsum(lengths)]))
-    return [
-        BatchOrder(lengths, lengths, 64, 1, CORPORA, **fields),  # type: ignore[arg-type]
-        WindowOrder(side, side, 64, 1, CORPORA, **fields),  # type: ignore[arg-type]
-    ]
+    return BucketBatchSampler(lengths, lengths, 64, 1, CORPORA, in_windows=in_windows, **fields)  # type: ignore[arg-type]
 
 
-@pytest.mark.parametrize("which", [0, 1])
-def test_a_mix_holds_from_its_epoch_on(which: int) -> None:
-    order = orders(mixes=MIXES)[which]
+@pytest.mark.parametrize("in_windows", [False, True])
+def test_a_mix_holds_from_its_epoch_on(in_windows: bool) -> None:
+    order = order_of(in_windows, mixes=MIXES)
     for epoch, counts in enumerate([(300, 0), (300, 0), (150, 225), (150, 225)]):
         drawn = np.concatenate(order.epoch(epoch)) % 400
         assert (int((drawn < 300).sum()), int((drawn >= 300).sum())) == counts
@@ -38,24 +33,25 @@ def test_a_mix_holds_from_its_epoch_on(which: int) -> None:
             assert max(Counter(drawn.tolist()).values()) == 1
 
 
-@pytest.mark.parametrize("which", [0, 1])
-def test_a_run_goes_on_in_the_middle_of_any_mix(which: int) -> None:
-    whole = list(islice(orders(mixes=MIXES)[which].follow(0, 0), 150))
+@pytest.mark.parametrize("in_windows", [False, True])
+def test_a_run_goes_on_in_the_middle_of_any_mix(in_windows: bool) -> None:
+    order = order_of(in_windows, mixes=MIXES)
+    whole = list(islice(order.iterate_from(0, 0), 150))
     assert whole[-1][0] >= 2
     for number in range(0, 149, 11):
         epoch, position, _ = whole[number]
-        assert next(orders(mixes=MIXES)[which].follow(epoch, position))[2].tolist() == whole[number + 1][2].tolist()
+        assert next(order.iterate_from(epoch, position))[2].tolist() == whole[number + 1][2].tolist()
 
 
 def test_without_mixes_the_order_is_that_of_the_weights_alone() -> None:
-    plain, mixed = orders()[0], orders(mixes=((0, (1.0, 0.0)),))[0]
+    plain, mixed = order_of(False), order_of(False, mixes=((0, (1.0, 0.0)),))
     assert [batch.tolist() for batch in plain.epoch(3)] == [batch.tolist() for batch in mixed.epoch(3)]
 
 
 @pytest.mark.parametrize("temperature", [1.0, 2.0, 5.0, 100.0])
 def test_a_temperature_makes_the_parts_more_even_and_an_epoch_no_longer(temperature: float) -> None:
     sizes = [100_000, 1000, 10]
-    ((start, weights),) = mixes_of(DataConfig(temperature=temperature), sizes)
+    ((start, weights),) = make_mixing_schedule(DataConfig(sampling_temperature=temperature), sizes)
     drawn = np.array(weights) * sizes
     assert start == 0
     assert drawn.sum() == pytest.approx(sum(sizes))
@@ -68,12 +64,24 @@ def test_a_temperature_makes_the_parts_more_even_and_an_epoch_no_longer(temperat
 @pytest.mark.parametrize(
     ("fields", "message"),
     [
-        ({"temperature": 0.5}, r"^`temperature` \(0.5\) must be 0, or 1 and above$"),
-        ({"temperature": 2.0, "weights": (1, 2)}, r"^`temperature` \(2\) and `weights` exclude each other$"),
-        ({"weights_from": (0, 4), "weights": (1, 2, 3)}, r"^`weights_from` \(\[0, 4\]\) must be epochs from 0 on"),
-        ({"weights_from": (1, 4), "weights": (1, 2)}, r"^`weights_from` \(\[1, 4\]\) must be epochs from 0 on"),
-        ({"weights_from": (0,)}, r"`weights` \(\[\]\) have as many numbers for each$"),
-        ({"weights_from": (0, 1), "weights": (1.0, -1.0)}, r"^`weights` \(\[1.0, -1.0\]\) must be at least 0$"),
+        ({"sampling_temperature": 0.5}, r"^`sampling_temperature` \(0.5\) must be 0, or 1 and above$"),
+        (
+            {"sampling_temperature": 2.0, "corpus_weights": (1, 2)},
+            r"^`sampling_temperature` \(2\) and `corpus_weights` exclude each other$",
+        ),
+        (
+            {"corpus_weights_from": (0, 4), "corpus_weights": (1, 2, 3)},
+            r"^`corpus_weights_from` \(\[0, 4\]\) must be increasing epochs that begin with 0",
+        ),
+        (
+            {"corpus_weights_from": (1, 4), "corpus_weights": (1, 2)},
+            r"^`corpus_weights_from` \(\[1, 4\]\) must be increasing epochs that begin with 0",
+        ),
+        ({"corpus_weights_from": (0,)}, r"`corpus_weights` \(\[\]\) must have equally many numbers for each of them$"),
+        (
+            {"corpus_weights_from": (0, 1), "corpus_weights": (1.0, -1.0)},
+            r"^`corpus_weights` \(\[1.0, -1.0\]\) must be at least 0$",
+        ),
     ],
 )
 def test_what_does_not_go_together_is_refused(fields: dict[str, object], message: str) -> None:
@@ -82,12 +90,12 @@ def test_what_does_not_go_together_is_refused(fields: dict[str, object], message
 
 
 def test_each_mix_has_a_weight_a_corpus() -> None:
-    data = DataConfig(src=("a.tsv", "b.tsv", "c.tsv"), weights=(1.0, 2.0), weights_from=(0, 3))
-    message = r"must be as many as the corpora \(3\), 2 times, as `data.weights_from` \(\[0, 3\]\) says$"
+    data = DataConfig(src=("a.tsv", "b.tsv", "c.tsv"), corpus_weights=(1.0, 2.0), corpus_weights_from=(0, 3))
+    message = r"must have one value per corpus \(3\), 2 times, for `data\.corpus_weights_from` \(\[0, 3\]\)$"
     with pytest.raises(ConfigError, match=message):
         parallel_texts(data)
-    with pytest.raises(PellucidError, match=r"^`data.temperature` \(2\) means nothing to a running text$"):
-        open_corpus(DataConfig(src="a", text="running", temperature=2.0), "generate")
+    with pytest.raises(PellucidError, match=r"^`data\.sampling_temperature` \(2\) has no effect on a continuous text$"):
+        open_corpus(DataConfig(src="a", text="continuous", sampling_temperature=2.0), "generate")
 
 
 def test_a_corpus_is_mixed_as_its_settings_say(tmp_path: Path) -> None:
@@ -97,13 +105,13 @@ def test_a_corpus_is_mixed_as_its_settings_say(tmp_path: Path) -> None:
     paths = (str(tmp_path / "a.tsv"), str(tmp_path / "b.tsv"))
     valid = {"valid_src": paths[1], "tokenizer": "words"}
     told: list[str] = []
-    data = DataConfig(src=paths, weights=(1, 0, 0.5, 4), weights_from=(0, 1), **valid)  # type: ignore[arg-type]
+    data = DataConfig(src=paths, corpus_weights=(1, 0, 0.5, 4), corpus_weights_from=(0, 1), **valid)  # type: ignore[arg-type]
     corpus = open_corpus(data)
     train = prepare(corpus, train_tokenizers(corpus), tmp_path / "run" / "data", told.append, resuming=False).train
     assert train.corpora == ((400, 1.0), (40, 0.0))
     assert train.mixes == ((0, (1.0, 0.0)), (1, (0.5, 4.0)))
-    assert "an epoch draws 400 pairs in the first mix, 1 more to follow" in told[0]
-    corpus = open_corpus(DataConfig(src=paths, temperature=1e9, **valid))  # type: ignore[arg-type]
+    assert "an epoch samples 400 pairs in the first of 2 mixes" in told[0]
+    corpus = open_corpus(DataConfig(src=paths, sampling_temperature=1e9, **valid))  # type: ignore[arg-type]
     train = prepare(corpus, train_tokenizers(corpus), tmp_path / "even" / "data", told.append, resuming=False).train
     assert [round(size * weight) for size, weight in train.corpora] == [220, 220]
 
@@ -113,14 +121,14 @@ def tagged(tmp_path: Path, **fields: object) -> DataConfig:
         lines = "".join(f"das  ist {name}{n}\tthis is {name}{n}\n" for n in range(60))
         (tmp_path / f"{name}.tsv").write_text(lines, encoding="utf-8")
     paths = (str(tmp_path / "a.tsv"), str(tmp_path / "b.tsv"))
-    return DataConfig(src=paths, tags=("<web>", "<news>"), valid_size=5, vocab_size=320, **fields)  # type: ignore[arg-type]
+    return DataConfig(src=paths, corpus_tags=("<web>", "<news>"), valid_size=5, vocab_size=320, **fields)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("kind", ["bpe", "unigram", "spaces"])
 @pytest.mark.parametrize("kept", [False, True])
 def test_a_tag_stands_before_each_source_and_is_never_cut(tmp_path: Path, kind: str, kept: bool) -> None:
     data = tagged(tmp_path, tokenizer=kind, symbols=("<formal>",))
-    corpus = open_corpus(data, prepared=Prepared(tmp_path / "prepared") if kept else None)
+    corpus = open_corpus(data, prepared=DatasetCache(tmp_path / "prepared") if kept else None)
     assert isinstance(corpus, Corpus)
     pairs = [*corpus.train(), *corpus.valid]
     assert len(pairs) == 120
@@ -146,11 +154,11 @@ def test_a_tag_stands_before_each_source_and_is_never_cut(tmp_path: Path, kind: 
     [
         (
             {"tokenizer": "words", "symbols": ("<x>",)},
-            r'^`symbols = \["<x>"\]` means nothing to the tokenizer `words`$',
+            r'^`symbols = \["<x>"\]` has no effect on the tokenizer `words`$',
         ),
         (
             {"symbols": ("e\u0301",)},
-            r'^`symbols` has \'e.+\', which is spelled otherwise in a text with `normalize = "nfc"`$',
+            r'^`symbols` has \'e.+\', which a text spells differently with `normalize = "nfc"`$',
         ),
     ],
 )
@@ -160,10 +168,10 @@ def test_a_symbol_that_cannot_stay_whole_is_refused(tmp_path: Path, fields: dict
 
 
 def test_tags_are_words_one_a_corpus(tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match=r"^`tags` has '<a b>', which is no symbol: one is a word without a space"):
-        DataConfig(tags=("<a b>",))
-    data = replace(tagged(tmp_path), tags=("<web>",))
-    with pytest.raises(ConfigError, match=r"^`data.tags` \(\['<web>'\]\) must be as many as the corpora \(2\)$"):
+    with pytest.raises(ConfigError, match=r"^`corpus_tags` has '<a b>', which is not a symbol: a word without spaces"):
+        DataConfig(corpus_tags=("<a b>",))
+    data = replace(tagged(tmp_path), corpus_tags=("<web>",))
+    with pytest.raises(ConfigError, match=r"^`data.corpus_tags` \(\['<web>'\]\) must have one value per corpus \(2\)$"):
         open_corpus(data)
-    with pytest.raises(ConfigError, match=r"^`data.tags` \(\['<web>'\]\) mean nothing to texts alone$"):
+    with pytest.raises(ConfigError, match=r"^`data.corpus_tags` \(\['<web>'\]\) have no effect on monolingual texts$"):
         open_corpus(data, "generate")

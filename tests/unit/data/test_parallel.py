@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from pellucid.config import DataConfig
-from pellucid.data.faults import Fault
-from pellucid.data.parallel import END, ParallelText, held_out_text, parallel_texts
+from pellucid.data.issues import IssueKind
+from pellucid.data.parallel import END, ParallelText, get_held_out_text, parallel_texts
 from pellucid.errors import ConfigError, DataError
 
 SEPARATORS = "a\u2028b\u2029c\x85d\x0be\x0cf\x1cg\rh"
@@ -41,7 +41,7 @@ def test_columns(tmp_path: Path, name: str) -> None:
 def test_objects(tmp_path: Path, name: str) -> None:
     rows = [{"src": SEPARATORS, "tgt": "T"}, {"tgt": "a\nb\r\nc", "src": "🙂", "x": 1}]
     data = "".join(json.dumps(row, ensure_ascii=bool(i)) + "\n" for i, row in enumerate(rows)) + "\n"
-    told: list[tuple[Fault, str, int, str]] = []
+    told: list[tuple[IssueKind, str, int, str]] = []
     text = ParallelText(write(tmp_path / name, data.encode()), "")
     found = list(text.pairs("error", lambda *fault: told.append(fault)))
     assert found == [(SEPARATORS, "T"), ("🙂", "a b c"), ("", "")]
@@ -60,11 +60,11 @@ def test_a_dot_goes_into_a_table(tmp_path: Path) -> None:
         ("x.tsv", b"alone", "line 2 of `{}` has 1 column, but source and target are columns 1 and 2"),
         ("x.jsonl", b"{", "line 2 of `{}` is not JSON: "),
         ("x.jsonl", b"[" * 10**5, "line 2 of `{}` is not JSON: "),
-        ("x.jsonl", b'{"src": "a", "target": "b"}', "line 2 of `{}` has no `tgt`; its keys: src, target"),
+        ("x.jsonl", b'{"src": "a", "target": "b"}', "line 2 of `{}` has no `tgt`; its keys: `src`, `target`"),
         ("x.jsonl", b'["a", "b"]', 'line 2 of `{}` has no `src`; it is ["a", "b"]'),
         ("x.jsonl", b'{"src": "a", "tgt": null}', "`tgt` in line 2 of `{}` is null, not a string"),
         ("x.jsonl", b'{"src": "a", "tgt": {"en": "b"}}', '`tgt` in line 2 of `{}` is {{"en": "b"}}, not a string'),
-        ("x.jsonl", b'{"src": "a", "tgt": "\\udc00"}', "line 2 of `{}` is not Unicode: U+DC00 is half of a character"),
+        ("x.jsonl", b'{"src": "a", "tgt": "\\udc00"}', "line 2 of `{}` is not Unicode: U+DC00 is a lone surrogate"),
         ("x.jsonl", b'{"src": "a", "tgt": "\xff"}', "`{}` is not UTF-8: line 2, byte 22 is 0xff"),
     ],
 )
@@ -99,28 +99,28 @@ def test_which_files_belong_together() -> None:
     ]  # fmt: skip
     settings = DataConfig(src="a.tsv", tsv_columns=(2, 3), valid_src="v.jsonl", jsonl_keys=("a", "b"))
     assert parallel_texts(settings)[0].tsv_columns == (2, 3)
-    assert held_out_text(settings, "valid") == ParallelText("v.jsonl", "", (2, 3), ("a", "b"))
-    assert held_out_text(settings, "test") is None
+    assert get_held_out_text(settings, "valid") == ParallelText("v.jsonl", "", (2, 3), ("a", "b"))
+    assert get_held_out_text(settings, "test") is None
 
 
-NEED = "`data.src` names {} files that need a target, but `data.tgt` names {}"
-WHOLE = "`data.src` names `{}` and `data.tgt` `{}` for it, but `{}` holds both sides by itself"
-WEIGHTS = "`data.weights` ({}) must be as many as the corpora ({})"
+NEED = "`data.src=` names {} files that require a target, but `data.tgt=` names {}"
+WHOLE = "`data.src=` names `{}` and `data.tgt=` `{}` for it, but `{}` holds both sides"
+WEIGHTS = "`data.corpus_weights` ({}) must have one value per corpus ({})"
 
 
 @pytest.mark.parametrize(
     ("fields", "message"),
     [
-        ({}, "`data.src` is not given"),
-        ({"tgt": "b"}, "`data.src` is not given"),
-        ({"src": "a"}, "`data.tgt` is not given"),
-        ({"src": ["a", "b.tsv"]}, "`data.tgt` is not given"),
+        ({}, "`data.src=` is not given"),
+        ({"tgt": "b"}, "`data.src=` is not given"),
+        ({"src": "a"}, "`data.tgt=` is not given"),
+        ({"src": ["a", "b.tsv"]}, "`data.tgt=` is not given"),
         ({"src": ["a", "b"], "tgt": "c"}, NEED.format(2, 1)),
         ({"src": ["a", "b.tsv"], "tgt": ["c", "d", "e"]}, NEED.format(1, 3)),
         ({"src": "a.parquet", "tgt": "b"}, WHOLE.format("a.parquet", "b", "a.parquet")),
         ({"src": ["a", "b"], "tgt": ["c", "d.tmx"]}, WHOLE.format("b", "d.tmx", "d.tmx")),
-        ({"src": ["a", "b"], "tgt": ["c", "d"], "weights": [1.0]}, WEIGHTS.format("[1.0]", 2)),
-        ({"src": "a", "tgt": "b", "weights": [1.0, 2.0]}, WEIGHTS.format("[1.0, 2.0]", 1)),
+        ({"src": ["a", "b"], "tgt": ["c", "d"], "corpus_weights": [1.0]}, WEIGHTS.format("[1.0]", 2)),
+        ({"src": "a", "tgt": "b", "corpus_weights": [1.0, 2.0]}, WEIGHTS.format("[1.0, 2.0]", 1)),
     ],
 )
 def test_files_that_do_not_go_together(fields: dict[str, object], message: str) -> None:

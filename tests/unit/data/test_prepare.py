@@ -11,9 +11,12 @@ import pytest
 
 from pellucid.config import DataConfig
 from pellucid.config.tables import to_table
-from pellucid.data.lines import fingerprint
+from pellucid.config.tasks import TrainedTask
+from pellucid.data.dataset_cache import DatasetCache
+from pellucid.data.lines import hash_path
 from pellucid.data.prepare import Corpus, TrainingData, open_corpus, prepare, train_tokenizers
 from pellucid.errors import ConfigError, DataError
+from pellucid.text.tokenizers import TokenizerPair
 from pellucid.training.log import RunLog
 from tests.toy_task import Pair, reversed_letters, write_pairs
 
@@ -76,12 +79,12 @@ def test_too_few_lines_to_cut_some_off(tmp_path: Path) -> None:
 def test_each_text_needs_its_other_side(tmp_path: Path, missing: str) -> None:
     valid_src, valid_tgt = write_pairs(tmp_path, PAIRS[:3], "valid")
     fields = data(tmp_path, valid_src=valid_src, valid_tgt=valid_tgt)
-    with pytest.raises(ConfigError, match=f"^`data.{missing}` is not given$"):
+    with pytest.raises(ConfigError, match=f"^`data.{missing}=` is not given$"):
         open_corpus(replace(fields, **{missing: ""}))  # type: ignore[arg-type]
 
 
 def test_without_any_text_the_source_is_named() -> None:
-    with pytest.raises(ConfigError, match=r"^`data\.src` is not given$"):
+    with pytest.raises(ConfigError, match=r"^`data\.src=` is not given$"):
         open_corpus(DataConfig())
 
 
@@ -98,7 +101,7 @@ def test_the_whole_text_is_checked(tmp_path: Path) -> None:
 
 
 def test_what_can_be_read_only_once_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(DataError, match=re.escape(f"`{os.devnull}` is not a file: a pipe can be read once")):
+    with pytest.raises(DataError, match=re.escape(f"`{os.devnull}` is not a file: a pipe can be read only once")):
         open_corpus(replace(data(tmp_path), tgt=os.devnull))
 
 
@@ -113,17 +116,17 @@ def test_one_vocabulary_or_two(tmp_path: Path) -> None:
     joint = train_tokenizers(open_corpus(data(tmp_path)))
     assert joint.joint
     assert joint.source.decode(joint.source.encode("source target")) == "source target"
-    apart = train_tokenizers(open_corpus(data(tmp_path, joint=False)))
+    apart = train_tokenizers(open_corpus(data(tmp_path, joint_vocab=False)))
     assert not apart.joint
     assert apart.source.unk_id in apart.source.encode("target")
     assert apart.target.unk_id in apart.target.encode("source")
 
 
 def test_each_side_may_have_a_size_of_its_own(tmp_path: Path) -> None:
-    fields = {"joint": False, "tokenizer": "bpe", "vocab_size": 275, "target_vocab_size": 270}
+    fields = {"joint_vocab": False, "tokenizer": "bpe", "vocab_size": 275, "tgt_vocab_size": 270}
     apart = train_tokenizers(open_corpus(data(tmp_path, **fields)))
     assert (apart.source.size, apart.target.size) == (275, 270)
-    equal = train_tokenizers(open_corpus(data(tmp_path, **fields | {"target_vocab_size": 0})))
+    equal = train_tokenizers(open_corpus(data(tmp_path, **fields | {"tgt_vocab_size": 0})))
     assert (equal.source.size, equal.target.size) == (275, 275)
 
 
@@ -133,7 +136,7 @@ def test_tokenizers_spell_a_text_as_the_recipe_says_but_a_running_text_as_it_sta
         tokenizer = train_tokenizers(open_corpus(data(tmp_path, tokenizer="bytes", normalize=normalize))).source
         assert tokenizer.decode(tokenizer.encode(typed)) == spelled
     (tmp_path / "play.txt").write_text("  Ham.\n\tTo be\n" * 200, encoding="utf-8")
-    running = DataConfig(src=str(tmp_path / "play.txt"), text="running", tokenizer="characters", max_length=8)
+    running = DataConfig(src=str(tmp_path / "play.txt"), text="continuous", tokenizer="characters", max_length=8)
     tokenizer = train_tokenizers(open_corpus(running, "generate")).source
     assert tokenizer.decode(tokenizer.encode("  Ham.\n\tTo be\n")) == "  Ham.\n\tTo be\n"
 
@@ -141,7 +144,7 @@ def test_tokenizers_spell_a_text_as_the_recipe_says_but_a_running_text_as_it_sta
 def test_a_run_from_before_there_was_a_choice_goes_on_as_it_began(tmp_path: Path) -> None:
     """Its recipe has no `normalize`, which now means nfc; its tokenizer has none, and that decides."""
     before = open_corpus(data(tmp_path, normalize="none"))
-    tokenizers, log = train_tokenizers(before), RunLog(tmp_path, 1).say
+    tokenizers, log = train_tokenizers(before), RunLog(tmp_path, 1).log_line
     first = prepare(before, tokenizers, tmp_path / "data", log, resuming=False)
     again = prepare(open_corpus(data(tmp_path)), tokenizers, tmp_path / "data", log, resuming=True)
     assert [ids.tolist() for ids in again.train.source] == [ids.tolist() for ids in first.train.source]
@@ -149,7 +152,7 @@ def test_a_run_from_before_there_was_a_choice_goes_on_as_it_began(tmp_path: Path
 
 def made(corpus: Corpus, folder: Path, resuming: bool = False) -> TrainingData:
     folder.mkdir(exist_ok=True)
-    return prepare(corpus, train_tokenizers(corpus), folder / "data", RunLog(folder, 1).say, resuming)
+    return prepare(corpus, train_tokenizers(corpus), folder / "data", RunLog(folder, 1).log_line, resuming)
 
 
 def test_prepared_shards_hold_the_texts(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -181,7 +184,7 @@ def test_another_text_under_a_run_is_an_error(tmp_path: Path) -> None:
     made(open_corpus(fields), tmp_path / "run")
     made(open_corpus(fields), tmp_path / "run", resuming=True)
     write_pairs(tmp_path, [*PAIRS[:49], ("source 49", "another target")])
-    message = f"^the texts are not those that the run in `{re.escape(str(tmp_path / 'run'))}` began with$"
+    message = f"^the texts differ from those that the run in `{re.escape(str(tmp_path / 'run'))}` was started with$"
     with pytest.raises(DataError, match=message) as error:
         made(open_corpus(fields), tmp_path / "run", resuming=True)
     assert "`fresh=True`" in error.value.hint
@@ -195,7 +198,7 @@ def test_a_text_may_move_but_settings_that_decide_its_ids_may_not_change(tmp_pat
     Path(fields.src).rename(moved)
     fields = replace(fields, src=str(moved))
     made(open_corpus(fields), tmp_path / "run", resuming=True)
-    with pytest.raises(DataError, match="the texts are not those"):
+    with pytest.raises(DataError, match="the texts differ from those"):
         made(open_corpus(replace(fields, lowercase=True)), tmp_path / "run", resuming=True)
 
 
@@ -204,14 +207,24 @@ def test_a_setting_that_earlier_runs_do_not_know_changes_nothing_at_its_default(
     made(open_corpus(fields), tmp_path / "run")
     index = json.loads((tmp_path / "run" / "data" / "train" / "index.json").read_text(encoding="utf-8"))
     fixed = ("src", "tgt", "valid_src", "valid_tgt", "test_src", "test_tgt")
-    later: tuple[str, ...] = ("concatenate", "normalize", "target_vocab_size", "prepared", "tokenizer_pairs")
-    later += ("weights_from", "temperature", "symbols", "tags", "src_lang", "tgt_lang", "add_language", "added_pieces")
-    earlier = {name: value for name, value in to_table(fields).items() if name not in (*fixed, *later)}
-    digests = {side: [fingerprint(path)] for side, path in (("src", fields.src), ("tgt", fields.tgt))}
+    later: tuple[str, ...] = ("concatenate", "normalize", "tgt_vocab_size", "cache_dir", "tokenizer_sample_size")
+    later += (
+        "corpus_weights_from",
+        "sampling_temperature",
+        "symbols",
+        "corpus_tags",
+        "src_lang",
+        "tgt_lang",
+        "add_language",
+        "max_new_pieces",
+    )
+    first = {"corpus_weights": "weights", "joint_vocab": "joint", "subword_regularization": "subword_sampling"}
+    earlier = {first.get(name, name): value for name, value in to_table(fields).items() if name not in (*fixed, *later)}
+    digests = {side: [hash_path(path)] for side, path in (("src", fields.src), ("tgt", fields.tgt))}
     table = train_tokenizers(open_corpus(fields)).save(tmp_path)
     assert index["fingerprint"] == sha256(json.dumps([digests, earlier, table], sort_keys=True).encode()).hexdigest()
     made(open_corpus(fields), tmp_path / "run", resuming=True)
-    with pytest.raises(DataError, match="the texts are not those"):
+    with pytest.raises(DataError, match="the texts differ from those"):
         made(open_corpus(replace(fields, concatenate=0.1)), tmp_path / "run", resuming=True)
 
 
@@ -221,7 +234,7 @@ def test_several_corpora_with_weights(tmp_path: Path, capsys: pytest.CaptureFixt
     (tmp_path / "c.tsv").write_text("".join(f"{s}\t{t}\n" for s, t in [("a", "b"), ("a", ""), ("h " * 20, "h")] * 4))
     valid_src, valid_tgt = write_pairs(tmp_path, letters[:3], "valid")
     fields = DataConfig(
-        src=(first[0], str(tmp_path / "c.tsv"), second[0]), tgt=(first[1], second[1]), weights=(1, 2.5, 0.5),
+        src=(first[0], str(tmp_path / "c.tsv"), second[0]), tgt=(first[1], second[1]), corpus_weights=(1, 2.5, 0.5),
         tokenizer="spaces", max_length=12, valid_src=valid_src, valid_tgt=valid_tgt,
     )  # fmt: skip
     corpus = open_corpus(fields)
@@ -229,7 +242,7 @@ def test_several_corpora_with_weights(tmp_path: Path, capsys: pytest.CaptureFixt
     prepared = made(corpus, tmp_path / "run")
     assert prepared.train.corpora == ((40, 1), (4, 2.5), (20, 0.5))
     assert "training: 64 pairs" in (said := capsys.readouterr().err)
-    assert "an epoch draws 60 pairs" in said
+    assert "an epoch samples 60 pairs" in said
     assert f"too long: 4 pairs beyond 12 tokens, left out; first in line 3 of `{tmp_path / 'c.tsv'}`" in said
     record = json.loads((tmp_path / "run" / "corpus.json").read_text(encoding="utf-8"))
     assert record["texts"][1] == {"src": fields.src[1], "tgt": fields.src[1], "pairs": 12}
@@ -244,8 +257,8 @@ def test_several_corpora_with_weights(tmp_path: Path, capsys: pytest.CaptureFixt
 
 
 def test_weights_that_draw_nothing(tmp_path: Path) -> None:
-    corpus = open_corpus(data(tmp_path, weights=(0.001,)))
-    with pytest.raises(ConfigError, match=r"^`data\.weights` \(\[0\.001\]\) draw no pair at all of \[45\]$"):
+    corpus = open_corpus(data(tmp_path, corpus_weights=(0.001,)))
+    with pytest.raises(ConfigError, match=r"^`data\.corpus_weights` \(\[0\.001\]\) select no pair of \[45\]$"):
         made(corpus, tmp_path / "run")
 
 
@@ -281,3 +294,80 @@ def test_test_texts_need_not_be_there(tmp_path: Path) -> None:
     assert open_corpus(data(tmp_path, test_src=str(tmp_path / "no"), test_tgt="no")).findings == []
     (finding,) = open_corpus(data(tmp_path, test_src=test_src)).findings
     assert (finding.fault, finding.count, finding.line) == ("test", 3, 11)
+
+
+def test_validation_that_takes_all_says_so(tmp_path: Path) -> None:
+    """Forty equal pairs have one source: with it in the validation text, nothing is left."""
+    message = (
+        r"^no training text is left in `.*` and `.*`: 4 of 40 pairs are held out for validation, and the sources of "
+        r"all others are held out, too$"
+    )
+    for prepared in (None, DatasetCache(tmp_path / "prepared", lambda _: None)):
+        with pytest.raises(DataError, match=message):
+            open_corpus(data(tmp_path, [PAIRS[0]] * 40), prepared=prepared)
+
+
+@pytest.mark.parametrize(("name", "given"), [("training", "src"), ("validation", "valid_src")])
+def test_a_text_of_blank_lines_is_named(tmp_path: Path, name: str, given: str) -> None:
+    texts = write_pairs(tmp_path, [("", ""), (" ", "\u200b")], "blank")
+    sides = dict(zip((given, given.replace("src", "tgt")), texts, strict=True))
+    with pytest.raises(DataError) as caught:
+        open_corpus(data(tmp_path, **sides))
+    files = " and ".join(f"`{path}`" for path in texts).replace("` and `", "`, `")
+    assert str(caught.value) == f"the {name} text has no usable pair in {files}; of 2, left out: 2 (empty side)"
+
+
+JUNK = "".join(f"{n:x}" for n in range(2000))
+"""Characters of many kinds without a space, as an attachment has them."""
+
+
+@pytest.mark.parametrize("task", ["translate", "classify", "generate"])
+@pytest.mark.parametrize("joint", [True, False])
+def test_a_tokenizer_does_not_learn_from_what_is_left_out(tmp_path: Path, task: TrainedTask, joint: bool) -> None:
+    pairs = reversed_letters(60, longest=20)
+    settings = {"tokenizer": "bpe", "vocab_size": 300, "max_length": 100, "joint_vocab": joint, "valid_size": 1}
+    given = dict(zip(("valid_src", "valid_tgt"), write_pairs(tmp_path, pairs[:5], "v"), strict=True))
+    if task == "generate":
+        given = {"valid_src": given["valid_src"]}
+
+    def learned(name: str, texts: list[Pair], **more: object) -> tuple[TokenizerPair, list[str]]:
+        folder = tmp_path / name
+        folder.mkdir()
+        texts_of = data(folder, texts, **settings, **given, **more)
+        said: list[str] = []
+        if task == "generate":
+            texts_of = replace(texts_of, tgt="")
+        return train_tokenizers(open_corpus(texts_of, task), said.append), said
+
+    def saved(tokenizers: TokenizerPair) -> list[list[int]]:
+        return [each.encode_lines([JUNK, *pairs[0]]) for each in (tokenizers.source, tokenizers.target)]
+
+    plain, _ = learned("plain", pairs)
+    beside, said = learned("beside", [*pairs[:30], (JUNK, "x"), *pairs[30:]])
+    assert saved(beside) == saved(plain)
+    things = {"translate": "pairs", "classify": "texts with labels", "generate": "texts"}[task]
+    assert f"the tokenizer does not learn from 1 {things} that are too long" in said
+    cut, _ = learned("cut", [*pairs, (JUNK, "x")], on_too_long="cut")
+    whole, _ = learned("whole", [*pairs, (JUNK[:100], "x")])
+    assert len(cut.source.encode(JUNK)) > 100
+    assert saved(cut) != saved(plain) != saved(whole)
+
+
+def test_where_all_is_too_long_the_texts_are_at_fault_and_not_the_tokenizer(tmp_path: Path) -> None:
+    corpus = open_corpus(data(tmp_path, PAIRS, max_length=1))
+    with pytest.raises(
+        DataError, match=r"^the training text has no usable pair of sentences: 0 had an empty side, 45 "
+    ):
+        made(corpus, tmp_path / "data")
+
+
+@pytest.mark.parametrize("task", ["translate", "generate"])
+def test_how_much_of_a_text_has_no_id_is_said(tmp_path: Path, task: TrainedTask) -> None:
+    settings = {"tokenizer": "characters", "byte_fallback": False, "vocab_size": 14, "valid_size": 1}
+    texts = data(tmp_path, [("abcdefghij" * 9 + "日本語", "abc" * 9)] * 20 + PAIRS, **settings)
+    corpus = open_corpus(texts if task == "translate" else replace(texts, tgt="", text="continuous"), task)
+    said: list[str] = []
+    prepare(corpus, train_tokenizers(corpus), tmp_path / "data", said.append, resuming=False)
+    sentence = next(line for line in said if "<unk>" in line)
+    side = "source tokens" if task == "translate" else "tokens"
+    assert re.match(rf"\d+(\.\d+)? % of the {side} of the training text are <unk>: ", sentence)

@@ -2,7 +2,7 @@
 
 import pytest
 
-from pellucid.data.scripts import letters_by_script
+from pellucid.data.scripts import letters_by_script, weight_by_alphabet, words_by_script
 
 
 @pytest.mark.parametrize(
@@ -16,3 +16,14 @@ from pellucid.data.scripts import letters_by_script
 )  # fmt: skip
 def test_letters_by_script(line: str, scripts: dict[str, int]) -> None:
     assert dict(letters_by_script(line)) == scripts
+
+
+def test_letters_weigh_by_their_script_and_words_end_where_it_does() -> None:
+    assert weight_by_alphabet({"Han": 2, "Hangul": 1, "Latin": 4}) == {"Han": 6, "Hangul": 2, "Latin": 4}
+    assert words_by_script("GNOME의 x-창, 3") == [
+        ("Latin", "GNOME"),
+        ("Hangul", "의"),
+        ("Latin", "x"),
+        ("Hangul", "창"),
+    ]
+    assert words_by_script("a dog's") == [("Latin", "a"), ("Latin", "dog"), ("Latin", "s")]

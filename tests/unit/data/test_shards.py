@@ -8,16 +8,16 @@ import numpy as np
 import pytest
 
 from pellucid.data import shards
-from pellucid.data.shards import Encoders, Shard, open_or_write, stored_fingerprint
+from pellucid.data.shards import EncodedCorpus, LineEncoderPair, load_or_encode, read_stored_fingerprint
 from pellucid.errors import DataError
-from pellucid.text.tokenizers import Tokenizers
-from pellucid.text.training_text import TrainingText
+from pellucid.text.tokenizers import TokenizerPair
+from pellucid.text.training_text import TrainingTextStats
 from pellucid.text.vocabulary import Vocabulary
 
 Pair = tuple[str, str]
 PAIRS = [("a b c", "b"), ("c", "a a a"), ("b b", "c c")]
 TOKENIZER = Vocabulary("spaces", ("a", "b", "c"))  # ids 4, 5, 6
-TOKENIZERS = Tokenizers(TOKENIZER, TOKENIZER)
+TOKENIZERS = TokenizerPair(TOKENIZER, TOKENIZER)
 
 
 class Large:
@@ -35,22 +35,22 @@ def unread() -> Iterator[Pair]:
     yield
 
 
-def write(folder: Path, pairs: Sequence[Pair] = PAIRS, fingerprint: str = "text 1") -> Shard:
-    return open_or_write(folder / "train", iter(pairs), TOKENIZERS, 3, fingerprint)
+def write(folder: Path, pairs: Sequence[Pair] = PAIRS, fingerprint: str = "text 1") -> EncodedCorpus:
+    return load_or_encode(folder / "train", iter(pairs), TOKENIZERS, 3, fingerprint)
 
 
-def read(folder: Path, fingerprint: str = "text 1") -> Shard:
-    return open_or_write(folder / "train", unread(), TOKENIZERS, 3, fingerprint)
+def read(folder: Path, fingerprint: str = "text 1") -> EncodedCorpus:
+    return load_or_encode(folder / "train", unread(), TOKENIZERS, 3, fingerprint)
 
 
-def texts(shard: Shard) -> list[Pair]:
+def texts(shard: EncodedCorpus) -> list[Pair]:
     ids = zip(shard.source, shard.target, strict=True)
     return [(TOKENIZER.decode(s.tolist()), TOKENIZER.decode(t.tolist())) for s, t in ids]
 
 
 def test_a_shard_knows_what_its_lines_are_like(tmp_path: Path) -> None:
     pairs = [*PAIRS, ("", "b"), ("a b c a", "b")]  # of which two are left out
-    expected = TrainingText(
+    expected = TrainingTextStats(
         source_length=3, source_longest=3, target_length=3, target_longest=3, source_script="Latin",
         target_script="Latin", sentence_ends=0.0, several_sentences=0.0,
     )  # fmt: skip
@@ -81,7 +81,7 @@ def test_chunks_join(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, chunk: int
 def test_the_same_text_is_not_read_again(tmp_path: Path) -> None:
     write(tmp_path)
     assert texts(read(tmp_path)) == PAIRS
-    assert stored_fingerprint(tmp_path / "train") == "text 1"
+    assert read_stored_fingerprint(tmp_path / "train") == "text 1"
 
 
 def test_another_text_is(tmp_path: Path) -> None:
@@ -89,7 +89,7 @@ def test_another_text_is(tmp_path: Path) -> None:
     with pytest.raises(AssertionError, match="read again"):
         read(tmp_path, "text 2")
     assert texts(write(tmp_path, PAIRS[:1], "text 2")) == PAIRS[:1]
-    assert stored_fingerprint(tmp_path / "train") == "text 2"
+    assert read_stored_fingerprint(tmp_path / "train") == "text 2"
 
 
 FILES = ["source.ids", "target.ids", "source.offsets", "target.offsets"]
@@ -115,7 +115,7 @@ def test_a_damaged_file_is_written_anew(tmp_path: Path, name: str, how: str) -> 
 def test_a_damaged_index_is_written_anew(tmp_path: Path, index: str) -> None:
     write(tmp_path)
     (tmp_path / "train" / "index.json").write_bytes(index.encode("latin-1"))
-    assert stored_fingerprint(tmp_path / "train") is None
+    assert read_stored_fingerprint(tmp_path / "train") is None
     assert texts(write(tmp_path)) == PAIRS
     assert texts(read(tmp_path)) == PAIRS
 
@@ -158,8 +158,8 @@ def test_a_half_written_folder_is_no_shard(tmp_path: Path) -> None:
         raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        open_or_write(tmp_path / "train", killed(), TOKENIZERS, 3, "text 1")
-    assert stored_fingerprint(tmp_path / "train") is None
+        load_or_encode(tmp_path / "train", killed(), TOKENIZERS, 3, "text 1")
+    assert read_stored_fingerprint(tmp_path / "train") is None
     assert texts(write(tmp_path)) == PAIRS
     assert sorted(path.name for path in tmp_path.iterdir()) == ["train"]
 
@@ -168,8 +168,8 @@ def test_a_half_written_folder_is_no_shard(tmp_path: Path) -> None:
     ("size", "dtype"), [(10, np.uint16), (1 << 16, np.uint16), ((1 << 16) + 1, np.uint32), (300_000, np.uint32)]
 )
 def test_ids_take_the_room_they_need(tmp_path: Path, size: int, dtype: type) -> None:
-    tokenizers = Encoders(Large(size), Large(10))
-    shard = open_or_write(tmp_path / "train", [(f"{size - 1} 4", "9")], tokenizers, 3, "x")
+    tokenizers = LineEncoderPair(Large(size), Large(10))
+    shard = load_or_encode(tmp_path / "train", [(f"{size - 1} 4", "9")], tokenizers, 3, "x")
     assert shard.source[0].tolist() == [size - 1, 4]
     assert shard.target[0].tolist() == [9]
     assert (shard.source.ids.dtype, shard.target.ids.dtype) == (dtype, np.uint16)
@@ -191,7 +191,7 @@ def test_what_is_left_out_is_counted(tmp_path: Path) -> None:
     ],
 )
 def test_nothing_left_is_an_error_that_leaves_nothing(tmp_path: Path, pairs: list[Pair], counts: str) -> None:
-    with pytest.raises(DataError, match=f"^no usable pair of sentences: {counts}$") as error:
+    with pytest.raises(DataError, match=f"^the text has no usable pair of sentences: {counts}$") as error:
         write(tmp_path, pairs)
     assert "data.max_length" in error.value.hint
     assert list(tmp_path.iterdir()) == []
@@ -214,8 +214,8 @@ def test_the_index_says_what_the_shard_holds(tmp_path: Path) -> None:
 ODD = [("a b", "c"), ("b \u2028 a", "c 한국어"), ("a \0 \ud83d", "a"), ("b", "c \U0001f44d")]
 
 
-def with_texts(folder: Path, pairs: Sequence[Pair] = ODD, cut: bool = False) -> Shard:
-    return open_or_write(folder / "train", iter(pairs), TOKENIZERS, 3, "text 1", keep_texts=True, cut=cut)
+def with_texts(folder: Path, pairs: Sequence[Pair] = ODD, cut: bool = False) -> EncodedCorpus:
+    return load_or_encode(folder / "train", iter(pairs), TOKENIZERS, 3, "text 1", keep_texts=True, cut=cut)
 
 
 def test_texts_are_kept_where_they_are_wanted(tmp_path: Path) -> None:
@@ -266,7 +266,7 @@ def test_places_of_what_is_left_out(tmp_path: Path, monkeypatch: pytest.MonkeyPa
 
 
 def test_long_sides_may_be_cut(tmp_path: Path) -> None:
-    shard = open_or_write(tmp_path / "train", iter(FAULTY), TOKENIZERS, 3, "text 1", keep_texts=True, cut=True)
+    shard = load_or_encode(tmp_path / "train", iter(FAULTY), TOKENIZERS, 3, "text 1", keep_texts=True, cut=True)
     assert texts(shard) == [("a", "b"), ("a a a", "c"), ("c", "b"), ("a", "b b b")]
     assert (shard.empty, shard.too_long, shard.first_too_long, shard.left_out) == (2, 2, 2, (1, 5))
     assert shard.source.texts is not None

@@ -8,11 +8,11 @@ import numpy as np
 import pytest
 
 from pellucid.config import ModelConfig
-from pellucid.data.batching import draw_batch
-from pellucid.data.shards import Sentences, Shard, Texts, open_or_write
+from pellucid.data.batching import collate_batch
+from pellucid.data.shards import EncodedCorpus, PackedTexts, Sentences, load_or_encode
 from pellucid.data.subword_sampling import SubwordSampling
 from pellucid.errors import ConfigError
-from pellucid.text.tokenizers import Tokenizers
+from pellucid.text.tokenizers import TokenizerPair
 from pellucid.text.vocabulary import Vocabulary
 from tests.unit.text.subword_models import CORPUS, subwords
 
@@ -22,20 +22,22 @@ PAIRS = list(zip(LINES, reversed(LINES), strict=True))
 ALL = np.arange(len(PAIRS))
 
 
-def sampling(tokenizers: Tokenizers | None = None, strength: float = 0.5, seed: int = 1, longest: int = 999) -> Any:
-    return SubwordSampling.of(tokenizers or Tokenizers(BPE, BPE), strength, seed, longest)
+def sampling(tokenizers: TokenizerPair | None = None, strength: float = 0.5, seed: int = 1, longest: int = 999) -> Any:
+    return SubwordSampling.for_tokenizers(tokenizers or TokenizerPair(BPE, BPE), strength, seed, longest)
 
 
-def shard(folder: Path, tokenizers: Tokenizers | None = None) -> Shard:
-    return open_or_write(folder / "train", PAIRS, tokenizers or Tokenizers(BPE, BPE), 999, "x", keep_texts=True)
+def shard(folder: Path, tokenizers: TokenizerPair | None = None) -> EncodedCorpus:
+    return load_or_encode(folder / "train", PAIRS, tokenizers or TokenizerPair(BPE, BPE), 999, "x", keep_texts=True)
 
 
 def listed(drawn: tuple[Any, Any]) -> list[list[list[int]]]:
     return [[ids.tolist() for ids in side] for side in drawn]
 
 
-@pytest.mark.parametrize("tokenizers", [Tokenizers(BPE, BPE), Tokenizers(BPE, UNIGRAM), Tokenizers(UNIGRAM, UNIGRAM)])
-def test_both_sides_read_the_same_in_other_pieces(tokenizers: Tokenizers, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    "tokenizers", [TokenizerPair(BPE, BPE), TokenizerPair(BPE, UNIGRAM), TokenizerPair(UNIGRAM, UNIGRAM)]
+)
+def test_both_sides_read_the_same_in_other_pieces(tokenizers: TokenizerPair, tmp_path: Path) -> None:
     whole = shard(tmp_path, tokenizers)
     sources, targets = listed(sampling(tokenizers, 0.8).draw(whole, 0, ALL))
     sides = ((sources, whole.source, tokenizers.source), (targets, whole.target, tokenizers.target))
@@ -70,8 +72,8 @@ def test_seed_epoch_copy_and_side_each_matter(tmp_path: Path) -> None:
 def test_one_sentence_on_both_sides_is_cut_by_itself() -> None:
     ids = np.array(BPE.encode(LINES[0]), np.uint16)
     text = np.frombuffer(LINES[0].encode(), np.uint8)
-    sentences = Sentences(ids, np.array([0, len(ids)]), Texts(text, np.array([0, len(text)])))
-    (source,), (target,) = sampling().draw(Shard(sentences, sentences, 0, 0), 0, np.array([0]))
+    sentences = Sentences(ids, np.array([0, len(ids)]), PackedTexts(text, np.array([0, len(text)])))
+    (source,), (target,) = sampling().draw(EncodedCorpus(sentences, sentences, 0, 0), 0, np.array([0]))
     assert source.tolist() != target.tolist()
 
 
@@ -85,8 +87,8 @@ def test_what_comes_out_too_long_keeps_its_stored_pieces(longest: int, tmp_path:
 
 
 def test_ids_that_were_cut_short_keep_their_stored_pieces(tmp_path: Path) -> None:
-    tokenizers = Tokenizers(BPE, BPE)
-    whole = open_or_write(tmp_path / "train", PAIRS, tokenizers, 10, "x", keep_texts=True, cut=True)
+    tokenizers = TokenizerPair(BPE, BPE)
+    whole = load_or_encode(tmp_path / "train", PAIRS, tokenizers, 10, "x", keep_texts=True, cut=True)
     sources, _ = listed(sampling().draw(whole, 0, ALL))
     cut = [i for i, line in enumerate(LINES) if len(BPE.encode(line)) > 10]
     assert 0 < len(cut) < len(LINES)
@@ -107,14 +109,14 @@ def test_no_character_becomes_unknown_by_sampling() -> None:
     both: Any = SubwordSampling(Forgetful(), Forgetful(), 1, 99)  # type: ignore[arg-type]
     for text, ids in (("ab", [5]), ("?", [5, tokenizer.unk_id])):
         utf8 = np.frombuffer(text.encode(), np.uint8)
-        stored = Sentences(np.array(ids), np.array([0, len(ids)]), Texts(utf8, np.array([0, len(utf8)])))
-        assert listed(both.draw(Shard(stored, stored, 0, 0), 0, np.array([0]))) == [[ids], [ids]]
+        stored = Sentences(np.array(ids), np.array([0, len(ids)]), PackedTexts(utf8, np.array([0, len(utf8)])))
+        assert listed(both.draw(EncodedCorpus(stored, stored, 0, 0), 0, np.array([0]))) == [[ids], [ids]]
 
 
 def test_a_batch_of_what_was_drawn(tmp_path: Path) -> None:
     whole, config = shard(tmp_path), ModelConfig(src_vocab_size=BPE.size, tgt_vocab_size=BPE.size)
     draws = np.array([3, 3 + len(PAIRS), 8])
-    batch = draw_batch(whole, draws, config, sampling(), 2)
+    batch = collate_batch(whole, draws, config, sampling(), 2)
     sources, targets = listed(sampling().draw(whole, 2, draws))
     width = 1 + max(map(len, targets))
     assert batch.sentences.tolist() == [3, 3, 8]
@@ -127,11 +129,11 @@ def test_a_batch_of_what_was_drawn(tmp_path: Path) -> None:
 
 def test_no_sampling_asks_for_nothing() -> None:
     tokenizer = Vocabulary("words", ("a",))
-    assert SubwordSampling.of(Tokenizers(tokenizer, tokenizer), 0.0, 1, 99) is None
+    assert SubwordSampling.for_tokenizers(TokenizerPair(tokenizer, tokenizer), 0.0, 1, 99) is None
 
 
 @pytest.mark.parametrize("sides", [(0, 0), (0, 1), (1, 0)])
 def test_each_side_needs_pieces(sides: tuple[int, int]) -> None:
     kinds = (Vocabulary("words", ("a",)), BPE)
-    with pytest.raises(ConfigError, match=r"`subword_sampling = 0.1` means nothing to the tokenizer `words`"):
-        sampling(Tokenizers(*(kinds[side] for side in sides)), 0.1)
+    with pytest.raises(ConfigError, match=r"`subword_regularization = 0.1` has no effect on the tokenizer `words`"):
+        sampling(TokenizerPair(*(kinds[side] for side in sides)), 0.1)

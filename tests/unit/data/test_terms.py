@@ -20,8 +20,8 @@ def test_pairs_are_read(tmp_path: Path) -> None:
         ("a\tb\tc\n", "has 3 fields"),
         ("a\t\n", "has 2 fields, one of them empty"),
         ("\n", "holds no terms"),
-        ("a\tb\n\u200b\tc\n", "line 2: .* has nothing that can be read"),
-        ("a\t\u00ad\n", "line 1: .* has nothing that can be read"),
+        ("a\tb\n\u200b\tc\n", "line 2: .* has no visible character"),
+        ("a\t\u00ad\n", "line 1: .* has no visible character"),
     ],
 )
 def test_what_is_no_pair_is_said(tmp_path: Path, text: str, said: str) -> None:

@@ -10,7 +10,7 @@ import pytest
 import trustme
 
 from pellucid.data import transfer as module
-from pellucid.data.transfer import TransferError, transfer
+from pellucid.data.transfer import TransferError, download_url
 from pellucid.errors import DataError
 from tests.unit.data.file_server import WRONG, FileServer, serving
 
@@ -34,7 +34,7 @@ def fetch(server: FileServer, behaviour: str, partial: Path, size: int | None = 
     """Fetches x.gz; returns what was reported on the way."""
     steps: list[tuple[int, int | None]] = []
     url = f"{server.address}/{behaviour}/x.gz"
-    transfer(url, partial, lambda done, total: steps.append((done, total)), size=size, timeout=TIMEOUT)
+    download_url(url, partial, lambda done, total: steps.append((done, total)), size=size, timeout=TIMEOUT)
     return steps
 
 
@@ -84,16 +84,16 @@ def test_more_than_the_file_has_is_thrown_away(server: FileServer, tmp_path: Pat
 @pytest.mark.parametrize(
     ("behaviour", "reason", "is_passing"),
     [
-        ("missing", "answers with status 404: there is no such file", False),
-        ("forbidden", "answers with status 403: it is not given out", False),
+        ("missing", "answers with status 404: no such file", False),
+        ("forbidden", "answers with status 403: access denied", False),
         ("busy", "answers with status 503: Service Unavailable", True),
         ("short", "broke off after 128,000 of 256,000 bytes", True),
         ("chunked", "broke off after 128,000 bytes", True),
         ("stalls", "stopped sending after 128,000 bytes", True),
-        ("mute", f"has not answered within {TIMEOUT} s", True),
+        ("mute", f"did not answer within {TIMEOUT} s", True),
         ("nonsense", "cannot be reached: 220 this is a mail server", True),
-        ("spells", f"has not answered within {TIMEOUT} s", True),
-        ("elsewhere", "leads on to `ftp://localhost:1/x`, which is neither http nor https", False),
+        ("spells", f"did not answer within {TIMEOUT} s", True),
+        ("elsewhere", "redirects to `ftp://localhost:1/x`, which is neither http nor https", False),
         ("digits", f"announces `{'9' * 53}…{'9' * 26}` bytes, which is not a length", False),
     ],
 )
@@ -109,13 +109,13 @@ def test_what_had_come_is_kept(server: FileServer, tmp_path: Path) -> None:
 
 def test_a_server_that_drips_is_given_up(server: FileServer, tmp_path: Path) -> None:
     error = failure(server, "drips", tmp_path / "x")
-    assert re.fullmatch(r"sends \d+ bytes in \d+ s, at least 1,024 a second are waited for", str(error))
+    assert re.fullmatch(r"sends \d+ bytes in \d+ s; the minimum is 1,024 bytes per second", str(error))
     assert error.is_passing
 
 
 def test_an_address_that_is_none_is_told(server: FileServer, tmp_path: Path) -> None:
     error = failure(server, "lost", tmp_path / "x")
-    assert str(error).startswith("answers what cannot be followed: ")
+    assert str(error).startswith("sends an invalid answer: ")
     assert not error.is_passing
 
 
@@ -134,7 +134,7 @@ def test_a_circle_of_addresses_is_told(server: FileServer, tmp_path: Path) -> No
 
 def test_another_size_is_not_read(server: FileServer, tmp_path: Path) -> None:
     error = failure(server, "login", tmp_path / "x", len(BODY))
-    assert (str(error), error.is_passing) == ("offers 26 bytes, but the file has 256,000", False)
+    assert (str(error), error.is_passing) == ("offers 26 bytes instead of 256,000", False)
     assert not (tmp_path / "x").exists()
 
 
@@ -155,24 +155,24 @@ def test_what_does_not_end_is_cut_off(
 
 
 def test_a_host_that_is_not_there(tmp_path: Path) -> None:
-    with pytest.raises(TransferError, match=r"^the host `no-such-host\.invalid` is not found$") as error:
-        transfer("https://no-such-host.invalid/x", tmp_path / "x", lambda *_: None, timeout=5)
-    assert error.value.hint == "check the connection to the network"
+    with pytest.raises(TransferError, match=r"^the host `no-such-host\.invalid` was not found$") as error:
+        download_url("https://no-such-host.invalid/x", tmp_path / "x", lambda *_: None, timeout=5)
+    assert error.value.hint == "check the network connection"
     with serving() as server:
         gone = server.address
     with pytest.raises(TransferError, match=r"^the host `localhost` refuses the connection$"):
-        transfer(f"{gone}/good/x.gz", tmp_path / "x", lambda *_: None)
+        download_url(f"{gone}/good/x.gz", tmp_path / "x", lambda *_: None)
 
 
 def test_a_full_disk_is_told(server: FileServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     full = tmp_path / "x"
     full.symlink_to("/dev/full")
-    with pytest.raises(DataError, match=rf"^cannot write `{full}`: no space is left$") as error:
+    with pytest.raises(DataError, match=rf"^cannot write `{full}`: no space left$") as error:
         fetch(server, "good", full)
-    assert error.value.hint == "make room, or name another folder for the cache by PELLUCID_CACHE"
+    assert error.value.hint == "free disk space, or set PELLUCID_CACHE to another cache folder"
     monkeypatch.setattr(module.shutil, "disk_usage", lambda _: type("Usage", (), {"free": 250_000}))
     (tmp_path / "y").write_bytes(BODY[:1000])
-    with pytest.raises(DataError, match=rf"^`{tmp_path}` has 250.0 kB left, but 255.0 kB are to come$"):
+    with pytest.raises(DataError, match=rf"^`{tmp_path}` has 250.0 kB free, but 255.0 kB are still to be downloaded$"):
         fetch(server, "good", tmp_path / "y")
 
 
@@ -202,7 +202,7 @@ def test_a_good_certificate() -> None:
         fetch(server, "moved", partial)
         assert partial.read_bytes() == BODY
         assert str(failure(server, "unencrypted", partial)) == (
-            "leads on to `http://localhost:1/good/x.gz`, which is not encrypted"
+            "redirects to `http://localhost:1/good/x.gz`, which is not encrypted"
         )
 
 

@@ -11,8 +11,8 @@ from torch import Tensor
 
 from pellucid.config import DecodeConfig, ModelConfig
 from pellucid.decoding.beam import beam_search, greedy_search
-from pellucid.decoding.hypothesis import Found
-from pellucid.decoding.steps import Steps
+from pellucid.decoding.hypothesis import SearchResult
+from pellucid.decoding.steps import SearchState
 from pellucid.model.families import DecoderOnly
 from pellucid.model.transformer import Transformer
 
@@ -128,14 +128,14 @@ def random_script(seed: int, vocab_size: int, sharpness: float = 2.0, clumps: bo
     return logits
 
 
-def beam_found(model: Any, src: Tensor, config: DecodeConfig, **options: Any) -> list[Found]:
+def beam_found(model: Any, src: Tensor, config: DecodeConfig, **options: Any) -> list[SearchResult]:
     """Returns what beam search finds for a batch (B, S)."""
-    return beam_search(Steps(model, src, config), config, **options)
+    return beam_search(SearchState(model, src, config), config, **options)
 
 
-def greedy_found(model: Any, src: Tensor, config: DecodeConfig | None = None, **options: Any) -> list[Found]:
+def greedy_found(model: Any, src: Tensor, config: DecodeConfig | None = None, **options: Any) -> list[SearchResult]:
     """Returns what greedy search finds for a batch (B, S)."""
-    return greedy_search(Steps(model, src, config or DecodeConfig()), config or DecodeConfig(), **options)
+    return greedy_search(SearchState(model, src, config or DecodeConfig()), config or DecodeConfig(), **options)
 
 
 def source_batch(sources: list[list[int]]) -> Tensor:

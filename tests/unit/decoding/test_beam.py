@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from pellucid.config import DecodeConfig
 from pellucid.decoding import beam
-from pellucid.decoding.beam import best_token, top_by_place
+from pellucid.decoding.beam import best_token, stable_topk
 from tests.unit.decoding.models import (
     BOS,
     EOS,
@@ -37,7 +37,7 @@ from tests.unit.decoding.models import (
 )
 def test_of_equal_values_the_first_are_taken(rows: list[list[float]], data: st.DataObject) -> None:
     k = data.draw(st.integers(1, len(rows[0])))
-    top, places = top_by_place(torch.tensor(rows), k)
+    top, places = stable_topk(torch.tensor(rows), k)
     for row, values, found in zip(rows, top.tolist(), places.tolist(), strict=True):
         expected = sorted(range(len(row)), key=lambda i: (-row[i], i))[:k]
         assert found == expected
@@ -47,7 +47,7 @@ def test_of_equal_values_the_first_are_taken(rows: list[list[float]], data: st.D
 def test_many_equal_values_among_many() -> None:
     values = torch.zeros(2, 5000)
     values[1, 4000:] = 1.0
-    assert top_by_place(values, 7)[1].tolist() == [list(range(7)), list(range(4000, 4007))]
+    assert stable_topk(values, 7)[1].tolist() == [list(range(7)), list(range(4000, 4007))]
 
 
 @pytest.mark.parametrize("size", [64 * 40, 64 * 40 + 1, 64 * 40 + 63])
@@ -60,7 +60,7 @@ def test_blocks_rank_as_all_numbers_do(size: int, levels: int, monkeypatch: pyte
     values[4, 3:] = values[5, : size - 1] = -torch.inf
     for k in (1, 2, 9):
         expected = values.sort(dim=1, descending=True, stable=True)
-        top, places = top_by_place(values, k)
+        top, places = stable_topk(values, k)
         assert torch.equal(places, expected.indices[:, :k])
         assert torch.equal(top, expected.values[:, :k])
     tokens, lead = best_token(values)
@@ -202,7 +202,7 @@ def test_preferences_choose_and_log_probabilities_count() -> None:
         wanted[:, 3] = 0.0
         return wanted + log_probs.masked_fill(log_probs.isfinite(), 0.0)
 
-    found = greedy_found(model, source_batch([[3], [4]]), DecodeConfig(max_length=2), prefer=prefer_three)
+    found = greedy_found(model, source_batch([[3], [4]]), DecodeConfig(max_length=2), token_values=prefer_three)
     total = math.log(4 + math.exp(5.0))
     assert [f.hypotheses[0].ids for f in found] == [[3, 3], [3, 3]]
     assert [f.hypotheses[0].score for f in found] == pytest.approx([-3 * total] * 2, abs=1e-5)

@@ -6,11 +6,11 @@ from itertools import pairwise
 import pytest
 
 from pellucid.config import DecodeConfig
+from pellucid.decoding.batched_search import search
 from pellucid.decoding.constraints import Constraints
-from pellucid.decoding.engine import search
 from pellucid.decoding.hypothesis import Hypothesis
 from pellucid.decoding.scoring import score_outputs
-from pellucid.decoding.terms import Spelling, Term
+from pellucid.decoding.terms import Term, TermTokens
 from pellucid.errors import ConfigError
 from tests.unit.decoding.models import EOS, Ids, all_targets, random_model, random_sources, scripted
 
@@ -28,11 +28,11 @@ def repeats(ids: list[int], size: int) -> bool:
     [
         (Constraints(min_length=3), lambda ids, _: len(ids) >= 3),
         (Constraints(min_length=9), lambda ids, _: len(ids) == 4),  # its limit wins
-        (Constraints(no_repeat_ngram=1), lambda ids, _: not repeats(ids, 1)),
-        (Constraints(no_repeat_ngram=2), lambda ids, _: not repeats(ids, 2)),
+        (Constraints(no_repeat_ngram_size=1), lambda ids, _: not repeats(ids, 1)),
+        (Constraints(no_repeat_ngram_size=2), lambda ids, _: not repeats(ids, 2)),
         (Constraints(prefixes=PREFIXES), lambda ids, place: tuple(ids[: len(PREFIXES[place])]) == PREFIXES[place]),
         (
-            Constraints(prefixes=(*PREFIXES[:3], ()), min_length=2, no_repeat_ngram=3),
+            Constraints(prefixes=(*PREFIXES[:3], ()), min_length=2, no_repeat_ngram_size=3),
             lambda ids, place: (
                 tuple(ids[: len(PREFIXES[place % 3])]) == PREFIXES[place % 3] and len(ids) >= 2 and not repeats(ids, 3)
             ),
@@ -52,15 +52,16 @@ def test_the_best_is_that_of_all_outputs_that_keep_them(
         assert (best.ids, best.score) == (target, pytest.approx(score, abs=1e-4))
 
 
+@pytest.mark.slow
 def test_neighbours_and_batches_change_nothing() -> None:
     model, sources = random_model(3), random_sources(3, 10, longest=6)
     prefixes = tuple(tuple(range(3, 3 + place % 4)) for place in range(10))
-    constraints = Constraints(min_length=5, no_repeat_ngram=2, prefixes=prefixes)
+    constraints = Constraints(min_length=5, no_repeat_ngram_size=2, prefixes=prefixes)
     for beam_size in (1, 3):
         config = DecodeConfig(beam_size=beam_size)
         together = search(model, sources, config, constraints=constraints)
         for place in range(10):
-            (alone,) = search(model, sources[place : place + 1], config, constraints=constraints.of([place]))
+            (alone,) = search(model, sources[place : place + 1], config, constraints=constraints.select([place]))
             assert ids(alone) == ids(together[place])
             assert tuple(alone[0].ids[: len(prefixes[place])]) == prefixes[place]
     assert all(not repeats(found[0].ids[3:], 2) for found in together)
@@ -70,6 +71,7 @@ def ids(hypotheses: list[Hypothesis]) -> list[list[int]]:
     return [hypothesis.ids for hypothesis in hypotheses]
 
 
+@pytest.mark.slow
 def test_what_asks_for_nothing_changes_nothing() -> None:
     model, sources = random_model(4), random_sources(4, 6)
     config = DecodeConfig(beam_size=3, n_best=3)
@@ -88,7 +90,7 @@ def test_an_output_that_may_not_go_on_ends(beam_size: int) -> None:
 
     model = scripted(never_ends, 6)
     (found,) = search(
-        model, [[3]], DecodeConfig(beam_size=beam_size), constraints=Constraints(no_repeat_ngram=1, min_length=10)
+        model, [[3]], DecodeConfig(beam_size=beam_size), constraints=Constraints(no_repeat_ngram_size=1, min_length=10)
     )
     assert sorted(found[0].ids) == [3, 4, 5]
 
@@ -101,12 +103,12 @@ def test_a_loop_is_broken() -> None:
     model, config = scripted(loops, 8), DecodeConfig(beam_size=1, max_length=12)
     (alone,) = search(model, [[3]], config)
     assert alone[0].ids == [3, 4] * 6
-    (found,) = search(model, [[3]], config, constraints=Constraints(no_repeat_ngram=2))
+    (found,) = search(model, [[3]], config, constraints=Constraints(no_repeat_ngram_size=2))
     assert found[0].ids[:3] == [3, 4, 3]
     assert len(set(pairwise(found[0].ids))) == len(found[0].ids) - 1
 
 
-@pytest.mark.parametrize("name", ["min_length", "no_repeat_ngram"])
+@pytest.mark.parametrize("name", ["min_length", "no_repeat_ngram_size"])
 @pytest.mark.parametrize("value", [-1, 1.5, True, 2**40])
 def test_values_that_cannot_be(name: str, value: object) -> None:
     with pytest.raises(ConfigError, match=rf"`{name}` \(.*\) must be a whole number from 0 to 1,048,576"):
@@ -114,9 +116,9 @@ def test_values_that_cannot_be(name: str, value: object) -> None:
 
 
 def test_a_prefix_may_hold_terms_and_begin_them() -> None:
-    whole = Term((Spelling((5,), whole=True),))
-    terms = ((Term((Spelling((3, 4)),)), whole),) * 4
+    whole = Term((TermTokens((5,), whole=True),))
+    terms = ((Term((TermTokens((3, 4)),)), whole),) * 4
     constraints = Constraints(terms=terms, prefixes=((), (6, 3, 4), (6, 3), (5, 9)), continues=frozenset({9}))
-    assert [constraints.lacking(place) for place in range(4)] == [3, 1, 2, 3]
-    assert [constraints.least(place) for place in range(4)] == [3, 4, 4, 5]
-    assert Constraints(prefixes=((6,),)).least(0) == 1
+    assert [constraints.count_missing_tokens(place) for place in range(4)] == [3, 1, 2, 3]
+    assert [constraints.compute_min_length(place) for place in range(4)] == [3, 4, 4, 5]
+    assert Constraints(prefixes=((6,),)).compute_min_length(0) == 1

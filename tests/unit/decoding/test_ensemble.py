@@ -7,10 +7,10 @@ import pytest
 import torch
 
 from pellucid.config import DecodeConfig, SamplingConfig
-from pellucid.decoding.engine import sample_outputs, search
-from pellucid.decoding.ensemble import Ensemble, Readings
+from pellucid.decoding.batched_search import sample_outputs, search
+from pellucid.decoding.ensemble import Ensemble, EnsembleSource
 from pellucid.decoding.scoring import score_outputs
-from pellucid.decoding.steps import NotANumberError
+from pellucid.decoding.steps import NonFiniteLogitsError
 from pellucid.model.transformer import Transformer
 from tests.unit.decoding.models import BOS, EOS, all_targets, random_model, random_sources
 
@@ -49,7 +49,11 @@ def test_the_best_is_that_of_all_outputs_by_the_mean_in_double_precision() -> No
 
 def test_each_model_reads_a_source_by_ids_of_its_own() -> None:
     models = [random_model(1, 6).double(), random_model(2, 6, src_vocab_size=20, pad_id=0).double()]
-    sources = [Readings([3, 4], [[17, 9, 8, 3]]), Readings([5, 5, 3], [[19]]), Readings([3, 4], [[12, 5]])]
+    sources = [
+        EnsembleSource([3, 4], [[17, 9, 8, 3]]),
+        EnsembleSource([5, 5, 3], [[19]]),
+        EnsembleSource([3, 4], [[12, 5]]),
+    ]
     found = search(ensemble(*models), sources, EXACT)
     for source, (best, *_) in zip(sources, found, strict=True):
         target, score = best_of_all(models, source.each)
@@ -68,6 +72,7 @@ def test_a_model_with_itself_is_the_model(beam_size: int, count: int) -> None:
     assert scores[0] == pytest.approx(scores[1], abs=1e-5)
 
 
+@pytest.mark.slow
 def test_batches_change_nothing() -> None:
     models, sources = [random_model(5), random_model(6)], random_sources(7, 16, longest=6)
     for config in (DecodeConfig(beam_size=1), DecodeConfig(beam_size=3)):
@@ -101,5 +106,5 @@ def test_what_is_no_number_is_told() -> None:
     models = [random_model(1), random_model(2)]
     with torch.no_grad():
         models[1].output_projection.weight.fill_(torch.nan)
-    with pytest.raises(NotANumberError):
+    with pytest.raises(NonFiniteLogitsError):
         search(ensemble(*models), [[3]], DecodeConfig(beam_size=1))

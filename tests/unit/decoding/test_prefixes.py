@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from pellucid.config import DecodeConfig, ModelConfig, SamplingConfig
-from pellucid.decoding.engine import sample_outputs, search
+from pellucid.decoding.batched_search import sample_outputs, search
 from pellucid.decoding.hypothesis import Hypothesis
 from pellucid.decoding.scoring import score_outputs
 from pellucid.errors import ConfigError, DecodingError
@@ -54,7 +54,12 @@ def test_an_exhaustive_beam_finds_the_best_outputs_behind_a_prefix(
 ) -> None:
     """All outputs there are, scored one by one; what is suppressed keeps its share of the probabilities."""
     config = DecodeConfig(
-        beam_size=40, n_best=5, max_length=3, length_penalty=length_penalty, target_prefix=prefix, suppress=suppress
+        beam_size=40,
+        n_best=5,
+        max_length=3,
+        length_penalty=length_penalty,
+        target_prefix=prefix,
+        suppress_tokens=suppress,
     )
     for seed in range(6):
         script = random_script(seed, 6)
@@ -68,7 +73,7 @@ def test_an_exhaustive_beam_finds_the_best_outputs_behind_a_prefix(
 
 @pytest.mark.parametrize("beam_size", [1, 4])
 def test_a_score_is_that_of_the_output_without_its_prefix(beam_size: int) -> None:
-    model, config = random_model(1), settings(beam_size=beam_size, suppress=(5,))
+    model, config = random_model(1), settings(beam_size=beam_size, suppress_tokens=(5,))
     found = [hypotheses[0] for hypotheses in search(model, SOURCES, config)]
     assert all(5 not in h.ids for h in found)
     forced = score_outputs(model, SOURCES, [h.ids for h in found], config)
@@ -94,7 +99,7 @@ def test_the_prefix_is_what_the_output_goes_on_from() -> None:
 
 def test_a_beam_of_one_and_one_token_to_draw_from_are_greedy_search() -> None:
     model, src = random_model(3), source_batch(SOURCES)
-    config = settings(beam_size=1, suppress=(4, 6))
+    config = settings(beam_size=1, suppress_tokens=(4, 6))
     greedy = [f.hypotheses[0] for f in greedy_found(model, src, config)]
     beam = [f.hypotheses[0] for f in beam_found(model, src, config)]
     drawn = sample_outputs(model, SOURCES, SamplingConfig(top_k=1), config)
@@ -121,14 +126,14 @@ def test_what_stands_around_every_source(beam_size: int) -> None:
 @pytest.mark.parametrize("beam_size", [1, 3])
 def test_sources_without_an_end_token(beam_size: int) -> None:
     model = random_model(4)
-    bare = settings(beam_size=beam_size, source_end=False, target_prefix=())
+    bare = settings(beam_size=beam_size, add_source_eos=False, target_prefix=())
     run = greedy_found if beam_size == 1 else beam_found
     (expected,) = run(model, torch.tensor([[3, 4, 5]]), replace(bare, max_length=8))
     ((found,),) = search(model, [[3, 4, 5]], bare)
     assert found.ids == expected.hypotheses[0].ids
     assert found.score == pytest.approx(expected.hypotheses[0].score, abs=NETWORK)
     assert found.score == pytest.approx(score_outputs(model, [[3, 4, 5]], [found.ids], bare)[0], abs=NETWORK)
-    ended = replace(bare, source_end=True)
+    ended = replace(bare, add_source_eos=True)
     assert found.score != pytest.approx(score_outputs(model, [[3, 4, 5]], [found.ids], ended)[0], abs=1e-2)
     with pytest.raises(DecodingError, match="a source is empty"):
         search(model, [[3], []], bare)
@@ -138,7 +143,7 @@ def test_sources_without_an_end_token(beam_size: int) -> None:
 @pytest.mark.parametrize("beam_size", [1, 4])
 def test_neighbours_change_nothing(beam_size: int, pad_id: int | None) -> None:
     model = random_model(5, pad_id=pad_id)
-    fields = {"beam_size": beam_size, "source_prefix": (9,), "source_suffix": (10,), "suppress": (5,)}
+    fields = {"beam_size": beam_size, "source_prefix": (9,), "source_suffix": (10,), "suppress_tokens": (5,)}
     alone = [search(model, [source], settings(**fields))[0] for source in SOURCES]
     for batch_tokens in (60, 10_000):
         together = search(model, SOURCES, settings(batch_tokens=batch_tokens, **fields))
@@ -161,7 +166,7 @@ def test_limits_are_those_of_the_output_alone(beam_size: int) -> None:
         return [len(hypotheses[0].ids) for hypotheses in found]
 
     assert lengths([[], [3], [3, 3]]) == [50, 52, 54]
-    assert lengths([[], [3], [3, 3]], source_end=False) == [50, 52, 54]
+    assert lengths([[], [3], [3, 3]], add_source_eos=False) == [50, 52, 54]
     assert lengths([[3]], max_length=4) == [4]
     assert lengths([[3] * 9]) == [57]  # with three before and the start token, all 61 positions
 
@@ -179,12 +184,12 @@ def test_the_rank_counts_the_prefix() -> None:
 @pytest.mark.parametrize(
     ("fields", "message"),
     [
-        ({"source_prefix": (12,)}, "`source_prefix` holds the id 12, the model's vocabulary has 12 ids"),
-        ({"source_suffix": (3, 99)}, "`source_suffix` holds the id 99, the model's vocabulary has 12 ids"),
+        ({"source_prefix": (12,)}, "`source_prefix` holds the id 12, but the model's vocabulary has 12 ids"),
+        ({"source_suffix": (3, 99)}, "`source_suffix` holds the id 99, but the model's vocabulary has 12 ids"),
         ({"target_prefix": (40,)}, "`target_prefix` holds the id 40"),
-        ({"suppress": (3, 50)}, "`suppress` holds the id 50"),
-        ({"suppress": (3, EOS)}, r"`suppress` holds the end token \(2\): no output would end"),
-        ({"target_prefix": (3,) * 20}, "`target_prefix` has 20 ids, the model 20 positions"),
+        ({"suppress_tokens": (3, 50)}, "`suppress_tokens` holds the id 50"),
+        ({"suppress_tokens": (3, EOS)}, r"`suppress_tokens` has the end token \(2\), so no output would end"),
+        ({"target_prefix": (3,) * 20}, "`target_prefix` has 20 ids, but the model has 20 positions"),
     ],
 )
 def test_what_a_model_does_not_have(fields: dict[str, Ids], message: str) -> None:
@@ -199,20 +204,18 @@ def test_what_a_model_does_not_have(fields: dict[str, Ids], message: str) -> Non
 
 @pytest.mark.parametrize("name", ["bos_id", "eos_id"])
 def test_a_start_or_an_end_that_a_model_does_not_have(name: str) -> None:
-    with pytest.raises(DecodingError, match=f"`{name}` is 40, the model's vocabulary has 12 ids"):
+    with pytest.raises(DecodingError, match=f"`{name}` is 40, but the model's vocabulary has 12 ids"):
         search(random_model(1, **{name: 40}), [[3]], DecodeConfig())
 
 
 @pytest.mark.parametrize("beam_size", [1, 2])
 def test_a_vocabulary_of_one_id_leaves_nothing_to_choose(beam_size: int) -> None:
     model = Transformer(ModelConfig.preset("tiny", src_vocab_size=1, tgt_vocab_size=1, pad_id=0, bos_id=0, eos_id=0))
-    with pytest.raises(
-        DecodingError, match=r"^the model's vocabulary has 1 id: there is nothing to choose from$"
-    ) as error:
+    with pytest.raises(DecodingError, match=r"^the model's vocabulary has 1 id, which leaves no choice$") as error:
         search(model, [[0]], DecodeConfig(beam_size=beam_size))
-    assert error.value.hint == "a vocabulary needs an end token and something to write"
+    assert error.value.hint == "a vocabulary requires an end token and at least one other token"
 
 
 def test_ids_below_zero() -> None:
-    with pytest.raises(ConfigError, match=r"`target_prefix` \[3, -1\] holds ids below 0"):
+    with pytest.raises(ConfigError, match=r"`target_prefix` \[3, -1\] has ids below 0"):
         DecodeConfig(target_prefix=(3, -1))

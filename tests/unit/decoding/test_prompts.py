@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from pellucid.config import DecodeConfig, SamplingConfig
-from pellucid.decoding.engine import search
+from pellucid.decoding.batched_search import search
 from pellucid.decoding.hypothesis import Hypothesis
 from pellucid.decoding.sampling import sample
 from pellucid.decoding.scoring import token_log_probs
@@ -31,7 +31,7 @@ def generate(
     config = DecodeConfig(beam_size=1, max_length=max_new_tokens, **fields)
     by = None if sampling is None else partial(sample, sampling=sampling)
     places = range(first_place, first_place + len(prompts))
-    return [hypotheses[0] for hypotheses in search(model, prompts, config, by, places=places)]
+    return [hypotheses[0] for hypotheses in search(model, prompts, config, by, text_indices=places)]
 
 
 def by_definition(model: DecoderOnly, prompt: list[int], limit: int) -> tuple[list[int], float]:
@@ -101,7 +101,7 @@ def test_suppressed_ids_are_never_written() -> None:
     model = random_decoder(2, pad_id=None)
     free = [h.ids for h in generate(model, PROMPTS, 20)]
     common = max(range(3, 12), key=lambda i: sum(ids.count(i) for ids in free))
-    held = [h.ids for h in generate(model, PROMPTS, 20, suppress=(common,))]
+    held = [h.ids for h in generate(model, PROMPTS, 20, suppress_tokens=(common,))]
     assert any(common in ids for ids in free)
     assert not any(common in ids for ids in held)
 
@@ -149,23 +149,23 @@ def test_draws_follow_the_distribution() -> None:
 
 
 def test_an_id_that_the_model_does_not_have() -> None:
-    with pytest.raises(DecodingError, match="a text holds the id 99, the model's vocabulary has 12 ids"):
+    with pytest.raises(DecodingError, match="a text holds the id 99, but the model's vocabulary has 12 ids"):
         generate(random_decoder(4), [[1, 5], [1, 99]], 2)
-    with pytest.raises(DecodingError, match="a text holds the id 12, the model's vocabulary has 12 ids"):
+    with pytest.raises(DecodingError, match="a text holds the id 12, but the model's vocabulary has 12 ids"):
         token_log_probs(random_decoder(4), [[1, 12]])
 
 
 def test_a_prompt_without_tokens() -> None:
-    with pytest.raises(DecodingError, match=r"^a prompt is empty: a model continues one token or more$"):
+    with pytest.raises(DecodingError, match=r"^a prompt is empty: a model continues at least one token$"):
         generate(random_decoder(4), [[5], []], 2)
 
 
 def test_an_end_token_that_the_model_does_not_have() -> None:
-    with pytest.raises(DecodingError, match="`eos_id` is 40, the model's vocabulary has 12 ids"):
+    with pytest.raises(DecodingError, match="`eos_id` is 40, but the model's vocabulary has 12 ids"):
         generate(random_decoder(4, eos_id=40), [[5]], 2)
 
 
 def test_a_text_may_be_told_never_to_end() -> None:
-    (found,) = generate(random_decoder(2), [[5]], 20, suppress=(EOS,))
+    (found,) = generate(random_decoder(2), [[5]], 20, suppress_tokens=(EOS,))
     assert len(found.ids) == 20
     assert not found.ended

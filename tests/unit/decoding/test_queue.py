@@ -9,11 +9,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pellucid.config import DecodeConfig, SamplingConfig
-from pellucid.decoding import beam, engine, steps
+from pellucid.decoding import batched_search, beam, fast_step, steps
 from pellucid.decoding.beam import LOOK_EVERY, first_largest
 from pellucid.decoding.hypothesis import Hypothesis
-from pellucid.decoding.steps import NotANumberError, Steps
-from pellucid.model.fast import decoder
+from pellucid.decoding.steps import NonFiniteLogitsError, SearchState
 from tests.rounding import NETWORK
 from tests.unit.decoding.models import (
     beam_found,
@@ -32,7 +31,7 @@ OPTIONS: list[dict[str, Any]] = [
     {"beam_size": 4},
     {"beam_size": 3, "n_best": 3, "length_penalty": 0.0},
     {"beam_size": 5, "n_best": 2, "length_penalty": 2.0, "target_prefix": (5, 4)},
-    {"beam_size": 2, "suppress": (4, 7), "max_length": 3},
+    {"beam_size": 2, "suppress_tokens": (4, 7), "max_length": 3},
     {"beam_size": 3, "max_length": 8},
     {"beam_size": 1, "max_length": 1},
 ]
@@ -51,9 +50,9 @@ def test_translations_are_the_same(options: dict[str, Any], queued: Queued) -> N
     texts = random_sources(4, 7)
     for fields in ({}, {"max_positions": 15}, {"pad_id": None}):
         model, config = random_model(3, **fields), DecodeConfig(**options)
-        expected = engine.search(model, texts, config)
+        expected = batched_search.search(model, texts, config)
         queued("cpu")
-        assert_alike(engine.search(model, texts, config), expected)
+        assert_alike(batched_search.search(model, texts, config), expected)
         queued()
 
 
@@ -67,8 +66,8 @@ def test_prompts_are_continued_alike(options: dict[str, Any], sampling: Sampling
 
     def found() -> list[list[Hypothesis]]:
         if sampling is None:
-            return engine.search(model, texts, config)
-        return [[one] for one in engine.sample_outputs(model, texts, sampling, config)]
+            return batched_search.search(model, texts, config)
+        return [[one] for one in batched_search.sample_outputs(model, texts, sampling, config)]
 
     expected = found()
     queued("cpu")
@@ -113,12 +112,14 @@ NONE = torch.tensor([], dtype=torch.long)
     ],
     ids=["select", "hypotheses", "a search"],
 )
-def test_a_model_that_gives_no_numbers_is_told_at_the_next_look(look: Callable[[Steps], Any], queued: Queued) -> None:
+def test_a_model_that_gives_no_numbers_is_told_at_the_next_look(
+    look: Callable[[SearchState], Any], queued: Queued
+) -> None:
     queued("cpu")
-    searched = Steps(scripted(lambda source, target: [torch.nan] * 6, 6), source_batch([[3]]), DecodeConfig())
+    searched = SearchState(scripted(lambda source, target: [torch.nan] * 6, 6), source_batch([[3]]), DecodeConfig())
     searched.start(1)
     searched.log_probs()
-    with pytest.raises(NotANumberError, match=r"the model's output is not a number \(NaN\)"):
+    with pytest.raises(NonFiniteLogitsError, match=r"the model's output is not a number \(NaN\)"):
         look(searched)
 
 
@@ -133,21 +134,21 @@ def test_nothing_is_waited_for_between_two_looks(
     """On tensors that hold no numbers: to wait for one, or to look for places, is an error."""
     queued("meta")
     monkeypatch.setattr(steps, "length_limits", lambda given, *_: [20, 3][: len(given)])  # asked once, before
-    monkeypatch.setattr(decoder, "_can_stand_in", lambda *_: plain)  # it looks once, before
+    monkeypatch.setattr(fast_step, "_can_stand_in", lambda *_: plain)  # it looks once, before
 
     def look(*_: object) -> None:
         raise LookedError
 
-    monkeypatch.setattr(beam, "_fetched", look)
-    monkeypatch.setattr(Steps, "check_numbers", lambda _: None)
+    monkeypatch.setattr(beam, "_copy_to_cpu", look)
+    monkeypatch.setattr(SearchState, "check_numbers", lambda _: None)
     model, src = random_model(1, size).to("meta"), source_batch([[3, 4], [5]]).to("meta")
-    searched = Steps(model, src, DecodeConfig())
+    searched = SearchState(model, src, DecodeConfig())
     with torch.inference_mode(), pytest.raises(LookedError):
         (beam.greedy_search if width == 1 else beam.beam_search)(searched, DecodeConfig(beam_size=width))
     assert searched.length == LOOK_EVERY
     queued()
     with torch.inference_mode(), pytest.raises((RuntimeError, NotImplementedError)):
-        beam.beam_search(Steps(model, src, DecodeConfig()), DecodeConfig(beam_size=width))
+        beam.beam_search(SearchState(model, src, DecodeConfig()), DecodeConfig(beam_size=width))
 
 
 @given(st.data())

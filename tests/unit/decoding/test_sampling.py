@@ -8,10 +8,10 @@ import pytest
 import torch
 
 from pellucid.config import DecodeConfig, SamplingConfig
-from pellucid.decoding.engine import sample_outputs
-from pellucid.decoding.hypothesis import Found
-from pellucid.decoding.sampling import filtered, sample
-from pellucid.decoding.steps import Steps
+from pellucid.decoding.batched_search import sample_outputs
+from pellucid.decoding.hypothesis import SearchResult
+from pellucid.decoding.sampling import filter_log_probs, sample
+from pellucid.decoding.steps import SearchState
 from pellucid.errors import ConfigError, DecodingError
 from tests.unit.decoding.models import greedy_found, random_model, random_sources, scripted, source_batch
 
@@ -22,9 +22,9 @@ DRAWS = 4000
 
 def drawn_from(
     model: Any, src: torch.Tensor, sampling: SamplingConfig, places: list[int], decode: DecodeConfig | None = None
-) -> list[Found]:
+) -> list[SearchResult]:
     decode = decode or DecodeConfig()
-    return sample(Steps(model, src, decode, places), decode, sampling)
+    return sample(SearchState(model, src, decode, places), decode, sampling)
 
 
 def draws(config: SamplingConfig) -> np.ndarray:
@@ -110,7 +110,7 @@ def test_a_temperature_near_zero_is_greedy_search() -> None:
 )
 def test_filters_keep_exactly_the_right_tokens(probs: list[float], config: SamplingConfig, kept: list[int]) -> None:
     rows = torch.tensor([probs, probs[::-1][::-1]]).log()
-    for row in filtered(rows, config):
+    for row in filter_log_probs(rows, config):
         assert row.isfinite().nonzero()[:, 0].tolist() == kept
         ratios = torch.tensor([probs[i] for i in kept])
         assert torch.allclose(row[kept].softmax(dim=0), ratios / ratios.sum())
@@ -154,8 +154,11 @@ def test_settings_that_cannot_work(fields: dict[str, float], error: type[Excepti
 
 def test_epsilon_leaves_what_is_improbable_out() -> None:
     probs = torch.tensor([[0.5, 0.3, 0.15, 0.05], [0.1, 0.4, 0.25, 0.25]])
-    kept = filtered(probs.log(), SamplingConfig(epsilon=0.2, temperature=2.0)) > -torch.inf
+    kept = filter_log_probs(probs.log(), SamplingConfig(epsilon_cutoff=0.2, temperature=2.0)) > -torch.inf
     assert kept.tolist() == [[True, True, False, False], [False, True, True, True]]
-    assert (filtered(probs.log(), SamplingConfig(epsilon=0.9)) > -torch.inf).sum(dim=1).tolist() == [1, 1]
-    with pytest.raises(DecodingError, match=r"`epsilon` \(1.0\) must be at least 0 and below 1"):
-        SamplingConfig(epsilon=1.0)
+    assert (filter_log_probs(probs.log(), SamplingConfig(epsilon_cutoff=0.9)) > -torch.inf).sum(dim=1).tolist() == [
+        1,
+        1,
+    ]
+    with pytest.raises(DecodingError, match=r"`epsilon_cutoff` \(1.0\) must be at least 0 and below 1"):
+        SamplingConfig(epsilon_cutoff=1.0)

@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from pellucid.decoding.scoring import forced_log_probs, token_log_probs
+from pellucid.decoding.scoring import compute_forced_log_probs, token_log_probs
 from tests.rounding import NETWORK
 from tests.unit.decoding.models import BOS, EOS, PAD, random_decoder, random_model, source_batch
 
@@ -13,7 +13,7 @@ def test_each_token_of_a_target_has_its_log_probability() -> None:
     src = source_batch([[3, 4], [5]])
     tgt_in, tgt_out = torch.tensor([[BOS, 6, 7], [BOS, PAD, PAD]]), torch.tensor([[6, 7, EOS], [EOS, PAD, PAD]])
     log_probs = model(src, tgt_in).detach().log_softmax(dim=-1)
-    found = forced_log_probs(model, src, tgt_in, tgt_out, [3, 1])
+    found = compute_forced_log_probs(model, src, tgt_in, tgt_out, [3, 1])
     assert found[0] == pytest.approx([float(log_probs[0, i, id]) for i, id in enumerate([6, 7, EOS])], abs=NETWORK)
     assert found[1] == pytest.approx([float(log_probs[1, 0, EOS])], abs=NETWORK)
 
@@ -25,13 +25,13 @@ def test_the_length_decides_what_is_padding() -> None:
     tgt_out = torch.tensor([[6, EOS, EOS]])
     log_probs = model(src, tgt_in).detach().log_softmax(dim=-1)
     expected = [float(log_probs[0, 0, 6]), float(log_probs[0, 1, EOS])]
-    (found,) = forced_log_probs(model, src, tgt_in, tgt_out, [2])
+    (found,) = compute_forced_log_probs(model, src, tgt_in, tgt_out, [2])
     assert found == pytest.approx(expected, abs=NETWORK)
 
 
 def test_no_gradient_is_kept() -> None:
     ids = (torch.tensor([[id]]) for id in (EOS, BOS, EOS))
-    ((value,),) = forced_log_probs(random_model(1), *ids, [1])
+    ((value,),) = compute_forced_log_probs(random_model(1), *ids, [1])
     assert isinstance(value, float)
     assert value < 0
 

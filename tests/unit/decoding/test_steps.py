@@ -8,9 +8,9 @@ import pytest
 import torch
 
 from pellucid.config import DecodeConfig, ModelConfig
-from pellucid.decoding.hypothesis import Found
-from pellucid.decoding.ids import suppressed_ids
-from pellucid.decoding.steps import Steps, length_limits
+from pellucid.decoding.hypothesis import SearchResult
+from pellucid.decoding.ids import list_suppressed_ids
+from pellucid.decoding.steps import SearchState, length_limits
 from pellucid.errors import DecodingError
 from tests.rounding import NETWORK
 from tests.unit.decoding.models import (
@@ -54,8 +54,8 @@ class Fixed:
         return self.logits.clone()
 
 
-def started(logits: torch.Tensor, **fields: Any) -> Steps:
-    steps = Steps(Fixed(logits, **fields), SRC[: len(logits)], DecodeConfig())
+def started(logits: torch.Tensor, **fields: Any) -> SearchState:
+    steps = SearchState(Fixed(logits, **fields), SRC[: len(logits)], DecodeConfig())
     steps.start(logits.size(1))
     return steps
 
@@ -66,7 +66,7 @@ def started(logits: torch.Tensor, **fields: Any) -> Steps:
 )
 def test_padding_and_start_are_suppressed(pad_id: int | None, bos_id: int, eos_id: int, suppressed: list[int]) -> None:
     fields = {"pad_id": pad_id, "bos_id": bos_id, "eos_id": eos_id}
-    assert suppressed_ids(replace(CONFIG, **fields)) == suppressed
+    assert list_suppressed_ids(replace(CONFIG, **fields)) == suppressed
     log_probs = started(torch.zeros(1, 1, 8), **fields).log_probs()
     assert (log_probs == -torch.inf).nonzero()[:, 2].tolist() == suppressed
     assert log_probs[0, 0, eos_id] == pytest.approx(-math.log(8))  # nothing is spread over the others
@@ -98,9 +98,9 @@ def test_a_model_that_gives_no_numbers(value: float) -> None:
     assert caught.value.hint == "its weights are damaged, or `dtype` is too narrow: use float32"
 
 
-def most_probable(steps: Steps, config: DecodeConfig) -> list[Found]:
+def most_probable(steps: SearchState, config: DecodeConfig) -> list[SearchResult]:
     """As the docstring of Steps has it."""
-    found: dict[int, Found] = {}
+    found: dict[int, SearchResult] = {}
     steps.start(width=1)
     scores = torch.zeros(len(steps.rows))
     while steps.rows:
@@ -108,7 +108,7 @@ def most_probable(steps: Steps, config: DecodeConfig) -> list[Found]:
         scores = scores + best
         done = (tokens == steps.eos_id).nonzero()[:, 0]
         for row, hypothesis in zip(done, steps.hypotheses(done, 0 * done, scores[done]), strict=True):
-            found[steps.rows[row]] = Found([hypothesis])
+            found[steps.rows[row]] = SearchResult([hypothesis])
         steps.advance(tokens[:, None])
         going_on = (tokens != steps.eos_id).nonzero()[:, 0]
         steps.select(going_on)
@@ -120,7 +120,7 @@ def test_a_loop_over_steps_is_a_greedy_search() -> None:
     config = DecodeConfig(max_length=9, target_prefix=(5,))
     src = source_batch(random_sources(3, 7))
     model = random_model(2)
-    pairs = zip(most_probable(Steps(model, src, config), config), greedy_found(model, src, config), strict=True)
+    pairs = zip(most_probable(SearchState(model, src, config), config), greedy_found(model, src, config), strict=True)
     for (found,), (expected,) in ((a.hypotheses, b.hypotheses) for a, b in pairs):
         assert found.ids == expected.ids
         assert found.prefix_length == 1
@@ -130,7 +130,7 @@ def test_a_loop_over_steps_is_a_greedy_search() -> None:
 def test_hypotheses_change_places_and_outputs_leave() -> None:
     """What Steps holds after random moves is what those moves make of lists."""
     model = scripted(random_script(1, 9), 9)
-    steps = Steps(model, source_batch([[3], [4, 5], [6]]), DecodeConfig(target_prefix=(7, 8)))
+    steps = SearchState(model, source_batch([[3], [4, 5], [6]]), DecodeConfig(target_prefix=(7, 8)))
     for _ in range(2):  # a search may begin again
         steps.start(3)
         assert (steps.rows, steps.length, steps.ids.shape) == ([0, 1, 2], 0, (3, 3, 0))
@@ -158,7 +158,7 @@ def test_hypotheses_change_places_and_outputs_leave() -> None:
 
 
 def test_a_text_at_its_limit_ends_for_nothing() -> None:
-    steps = Steps(random_decoder(), torch.tensor([[5, 6], [7, 8]]), DecodeConfig(max_length=2))
+    steps = SearchState(random_decoder(), torch.tensor([[5, 6], [7, 8]]), DecodeConfig(max_length=2))
     steps.start(2)
     for number in range(3):
         log_probs = steps.log_probs()
@@ -177,12 +177,12 @@ def test_a_shape_that_is_not_that_of_the_search(name: str) -> None:
     right, wrong = torch.full((3, 2), 1), torch.full((3, 1), 1)
     with pytest.raises(DecodingError) as caught:
         steps.advance(*((wrong, right) if name == "tokens" else (right, wrong)))
-    assert str(caught.value) == f"`{name}` has shape (3, 1), but 3 outputs with 2 hypotheses each are searched"
-    assert caught.value.hint == "give a tensor (3, 2), or start with another `width`"
+    assert str(caught.value) == f"`{name}` has shape (3, 1), but 3 outputs with 2 hypotheses each are under search"
+    assert caught.value.hint == "pass a tensor (3, 2), or start with another `width`"
 
 
 def test_a_search_begins_with_start() -> None:
-    steps = Steps(random_model(0), torch.tensor([[3, 4]]), DecodeConfig())
+    steps = SearchState(random_model(0), torch.tensor([[3, 4]]), DecodeConfig())
     for call in (steps.log_probs, lambda: steps.advance(torch.ones(1, 1, dtype=torch.long))):
         with pytest.raises(DecodingError, match=r"^the search has not begun$") as caught:
             call()
@@ -192,9 +192,9 @@ def test_a_search_begins_with_start() -> None:
 def test_a_parent_that_is_none_of_the_hypotheses() -> None:
     steps = started(torch.zeros(3, 2, 8))
     tokens = torch.full((3, 2), 1)
-    with pytest.raises(DecodingError, match=r"^`parents` cannot be gone on from: ") as caught:
+    with pytest.raises(DecodingError, match=r"^`parents` cannot be continued: ") as caught:
         steps.advance(tokens, torch.tensor([[0, 1], [0, 2], [0, 0]]))
-    assert caught.value.hint == "give int64 from 0 to 1"
+    assert caught.value.hint == "pass int64 from 0 to 1"
 
 
 @pytest.mark.parametrize(

@@ -17,8 +17,8 @@ from pellucid.evaluation.calibration import (
     calibration_in,
     cross_fitted,
     fit_coefficients,
+    hash_weights,
     save_calibration,
-    weights_of,
     words_right,
 )
 
@@ -57,7 +57,10 @@ def test_a_word_has_its_probability_from_the_other_half() -> None:
 
 @pytest.mark.parametrize("right", [[True] * 200, [False] * 200, [True, False] * 20])
 def test_too_little_to_fit_is_said(right: list[bool]) -> None:
-    expected = f"{len(right)} words, of which {sum(right)} are right, do not calibrate a model: at least 100 are needed"
+    expected = (
+        f"{len(right)} words, of which {sum(right)} are correct, are too few for a calibration: it requires at least "
+        f"100 words"
+    )
     with pytest.raises(DataError, match=expected):
         fit_coefficients(np.zeros((len(right), 4)), np.array(right))
 
@@ -90,14 +93,14 @@ def test_a_calibration_belongs_to_its_weights(tmp_path: Path) -> None:
     assert calibration_in(tmp_path) is None
     save_calibration(MADE, tmp_path)
     saved = calibration_in(tmp_path)
-    assert saved == replace(MADE, weights=weights_of(tmp_path))
+    assert saved == replace(MADE, weights=hash_weights(tmp_path))
     (tmp_path / "model.safetensors").write_bytes(b"others")
-    with pytest.warns(UserWarning, match="is of other weights than those beside it, and is left out"):
+    with pytest.warns(UserWarning, match="was fitted with other weights, and is ignored"):
         assert calibration_in(tmp_path) is None
     save_calibration(None, tmp_path)
     assert not (tmp_path / CALIBRATION).exists()
     with pytest.raises(CheckpointError, match=r"has no model\.safetensors"):
-        weights_of(tmp_path / "nothing")
+        hash_weights(tmp_path / "nothing")
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,7 @@ from sacrebleu.metrics.chrf import CHRF
 from sacrebleu.significance import PairedTest
 
 from pellucid.errors import ConfigError, DataError
-from pellucid.evaluation.comparison import Comparison, Difference, compare_outputs, in_words, randomization_p
+from pellucid.evaluation.comparison import Comparison, Difference, compare_outputs, describe_comparison, randomization_p
 from pellucid.evaluation.scores import score_corpus
 
 SENTENCE = "A dog runs over the green field while Two men in red shirts watch it ."
@@ -67,6 +67,7 @@ def test_scores_intervals_and_p_are_those_of_sacrebleu(monkeypatch: pytest.Monke
         assert found.signature == str(signatures[name])
 
 
+@pytest.mark.slow
 def test_p_is_the_part_of_all_exchanges_that_differ_as_much() -> None:
     """Against every one of the 2^8 exchanges; the trials estimate it within 5 of their own deviations."""
     references = REFERENCES[:8]
@@ -96,6 +97,7 @@ def test_p_counts_trials_that_are_as_large() -> None:
     assert comparison.bleu.p_value == comparison.chrf.p_value == 1
 
 
+@pytest.mark.slow
 def test_p_is_fair_where_nothing_differs() -> None:
     """Sides exchanged at random beforehand: p is at most 0.2 about so often (5 deviations of 200 tosses)."""
     metric, draw, trials, tests, level = BLEU(force=True), np.random.default_rng(5), 199, 200, 0.2
@@ -119,6 +121,7 @@ def test_tokens_and_references_are_those_of_the_scores(streams: int) -> None:
     assert "|tok:char|" in compare_outputs(a, b, references, tokenize="char", trials=1).bleu.signature
 
 
+@pytest.mark.slow
 def test_the_interval_of_the_difference_is_of_the_same_sentences_drawn_from_both(comparison: Comparison) -> None:
     ours = compare_outputs(A, B, REFERENCES, resamples=40, seed=3)
     generator, differences = np.random.default_rng(3), []
@@ -147,7 +150,7 @@ def test_equal_outputs_are_not_called_different() -> None:
     for found in (comparison.bleu, comparison.chrf):
         assert (found.difference, found.difference_interval, found.p_value) == (0, (0, 0), 1)
     assert comparison.equal_sentences == 60
-    assert in_words(comparison) == "A and B have the same BLEU."
+    assert describe_comparison(comparison) == "A and B have the same BLEU."
 
 
 def difference(value: float, interval: tuple[float, float], p: float) -> Difference:
@@ -158,7 +161,7 @@ def difference(value: float, interval: tuple[float, float], p: float) -> Differe
     )  # fmt: skip
 
 
-MODELS = "That is about these two systems"
+MODELS = "This compares the two systems"
 
 
 @pytest.mark.parametrize(
@@ -178,7 +181,7 @@ def test_what_is_said(
     comparison: Comparison, value: float, interval: tuple[float, float], p: float, said: str, more: str
 ) -> None:
     agreeing = difference(value, interval, p)
-    words = in_words(replace(comparison, bleu=agreeing, chrf=agreeing))
+    words = describe_comparison(replace(comparison, bleu=agreeing, chrf=agreeing))
     assert words.startswith(said.format("a difference as large appears by chance"))
     assert (MODELS in words) == bool(more)
     assert ("is better" in words) == (abs(value) >= 1 and bool(more))
@@ -190,8 +193,8 @@ def test_what_is_said(
 )
 def test_chrf_that_points_the_other_way_is_said(comparison: Comparison, value: float, other: float, said: bool) -> None:
     bleu, chrf = difference(value, (-2, 2), 0.2), difference(other, (-2, 2), 0.2)
-    sentence = in_words(replace(comparison, bleu=bleu, chrf=chrf))
-    assert sentence.endswith("20 of 100 cases." + " chrF points the other way." * said)
+    sentence = describe_comparison(replace(comparison, bleu=bleu, chrf=chrf))
+    assert sentence.endswith("20 of 100 cases." + " chrF contradicts BLEU." * said)
 
 
 def test_the_report_has_a_table_and_a_sentence(comparison: Comparison) -> None:
@@ -208,9 +211,9 @@ def test_the_report_has_a_table_and_a_sentence(comparison: Comparison) -> None:
             start = header.index(column)
             assert row[start - 1 :].startswith(f" {score:{sign}.2f}  [{low:{sign}6.2f}, {high:{sign}6.2f}]")
         assert row[header.index("p") :] == f"{found.p_value:.4f}"
-    assert in_words(comparison) in comparison.report("runs/first", "runs/second")
+    assert describe_comparison(comparison) in comparison.report("runs/first", "runs/second")
     assert lines[-2:] == [f"BLEU  {comparison.bleu.signature}", f"chrF  {comparison.chrf.signature}"]
-    assert f"{comparison.equal_sentences} of 60 sentences are translated to the same text" in lines
+    assert f"{comparison.equal_sentences} of 60 sentences have the same translation" in lines
     assert (
         "p from 300 trials of approximate randomization, two-sided; 95 % intervals from 200 paired bootstrap resamples"
     ) in lines

@@ -29,14 +29,14 @@ def test_the_lines_stand_by_the_files_paths(folder: Path) -> None:
 
 def test_what_does_not_go_together(folder: Path) -> None:
     src, short, empty = (str(folder / name) for name in ("src", "short", "empty"))
-    with pytest.raises(DataError, match=r"as many lines as each other, but `.*src` has 2 and `.*short` 1$"):
+    with pytest.raises(DataError, match=r"the same number of lines, but `.*src` has 2 and `.*short` 1$"):
         read_columns([src, short])
     with pytest.raises(DataError, match=r"^`.*empty` is empty$"):
         read_columns([empty])
     with pytest.raises(DataError, match=r"can be only one of the files$"):
         read_columns(["-", "-"])
-    with pytest.raises(ConfigError, match=r"both.tsv` holds both sides, and `.*src` is given as references beside it"):
+    with pytest.raises(ConfigError, match=r"both.tsv` holds both sides, but `.*src` is also given as references"):
         HeldOutFiles(str(folder / "both.tsv"), (src,)).read()
-    with pytest.raises(ConfigError, match=r"is no run folder: no recipe\.toml in it") as caught:
+    with pytest.raises(ConfigError, match=r"is not one: it has no recipe\.toml") as caught:
         recipe_test([src])
-    assert caught.value.hint == "name the files of the test by `src=` and `ref=`"
+    assert caught.value.hint == "name the test files with `src=` and `ref=`"

@@ -32,5 +32,5 @@ def test_wilson_interval(hits: int, trials: int, interval: tuple[float, float]) 
 def test_what_cannot_be_scored() -> None:
     with pytest.raises(DataError, match=r"^1 labels cannot be scored against 2 right ones$"):
         score_labels(["a"], ["a", "b"])
-    with pytest.raises(DataError, match=r"^there is nothing to score: 0 labels$"):
+    with pytest.raises(DataError, match=r"^nothing to score: 0 labels$"):
         score_labels([], [])

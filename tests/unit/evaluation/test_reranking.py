@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from pellucid.errors import DataError
-from pellucid.evaluation.reranking import Factors, fit_factors
+from pellucid.evaluation.reranking import RerankingWeights, fit_factors
 from pellucid.evaluation.scores import corpus_scores
 
 REFERENCES = [f"the number {word} stands here today" for word in ("one", "two", "three", "four", "five", "six")]
@@ -38,7 +38,7 @@ def test_the_feature_that_knows_is_found(name: str, column: int) -> None:
 def test_what_says_nothing_counts_nothing() -> None:
     features, texts = lists(1)
     same = [np.tile(rows[:1], (3, 1)) - np.array([[0.0], [0.1], [0.2]]) * np.array([1, 0, 0, 0]) for rows in features]
-    assert fit_factors(same, texts, REFERENCES, ("reverse", "length")).factors == Factors()
+    assert fit_factors(same, texts, REFERENCES, ("reverse", "length")).factors == RerankingWeights()
 
 
 def test_lists_of_several_lengths() -> None:
@@ -48,5 +48,5 @@ def test_lists_of_several_lengths() -> None:
 
 
 def test_too_few_lines() -> None:
-    with pytest.raises(DataError, match="1 lines are too few to find factors on"):
+    with pytest.raises(DataError, match="1 lines are too few to fit the factors"):
         fit_factors([np.zeros((1, 4))], [["a"]], ["a"], ("length",))

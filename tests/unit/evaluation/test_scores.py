@@ -95,6 +95,7 @@ def test_case_counts_in_bleu_alone() -> None:
     assert scores.bleu_lowercase == pytest.approx(100)
 
 
+@pytest.mark.slow
 def test_intervals_hold_the_score_and_narrow_with_more_sentences(scores: Scores) -> None:
     more = score_corpus(*corpus(600, kept=0.8), resamples=200)
     for name in ("bleu", "bleu_lowercase", "chrf"):
@@ -118,6 +119,23 @@ def test_translations_without_a_match_score_nearly_nothing(hypotheses: list[str]
     scores = score_corpus(hypotheses, ["A dog runs over a field", "Two men watch it"], resamples=40)
     assert scores.bleu == pytest.approx(0, abs=0.1)
     assert scores.bleu_interval[1] < 1
+
+
+@pytest.mark.parametrize(
+    ("line", "other", "said"),
+    [
+        ("A dog runs over the field .", "A dog runs over the field.", True),  # as Moses cuts it
+        ("A dog &apos;s field is green.", "A dog's field is green.", True),  # as Moses escapes it
+        ("Un chien court !", "Un chien court !", False),  # as French is written
+        ("A dog ...", "A dog.", False),
+    ],
+)
+def test_text_that_looks_tokenized_is_told_with_its_scores(line: str, other: str, said: bool) -> None:
+    for hypotheses, references in (([line] * 12, [other] * 12), ([other] * 12, [[other] * 12, [line] * 12])):
+        found = score_corpus(hypotheses, references, resamples=40)
+        assert (found.tokenized, "look tokenized" in found.report()) == ((12, True) if said else (0, False))
+    few = score_corpus([line] * 9, [other] * 9, resamples=40)
+    assert "look tokenized" not in few.report(), "a handful says nothing"
 
 
 def test_tokenized_text_raises_no_warning(caplog: pytest.LogCaptureFixture, capfd: pytest.CaptureFixture[str]) -> None:
@@ -174,7 +192,7 @@ def test_ter_is_computed_where_it_is_asked_for(scores: Scores) -> None:
     low, high = asked.ter_interval
     assert low < asked.ter < high
     row = asked.report().splitlines()[4]
-    assert row.startswith("TER, low is good  ")
+    assert row.startswith("TER, lower is better  ")
     assert row.endswith(asked.ter_signature)
 
 

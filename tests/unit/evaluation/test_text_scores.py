@@ -24,5 +24,5 @@ def test_the_mean_is_over_tokens_not_over_texts() -> None:
 
 def test_what_cannot_be_told() -> None:
     assert score_texts([[-1e6]], 1).perplexity == math.inf
-    with pytest.raises(DataError, match=r"^there is nothing to score: 0 tokens, 5 bytes$"):
+    with pytest.raises(DataError, match=r"^nothing to score: 0 tokens, 5 bytes$"):
         score_texts([[], []], 5)

@@ -11,7 +11,7 @@ from sacrebleu.tokenizers import tokenizer_ja_mecab, tokenizer_ko_mecab
 from pellucid.errors import ConfigError
 from pellucid.evaluation import score_corpus
 from pellucid.evaluation import tokenization as ours
-from pellucid.evaluation.tokenization import TOKENIZERS, bleu_metric, script_of, tokenizer_for
+from pellucid.evaluation.tokenization import TOKENIZERS, bleu_metric, detect_bleu_script, tokenizer_for
 
 WITHOUT_DICTIONARY = ("13a", "zh", "char", "intl", "none")
 
@@ -37,17 +37,17 @@ WITHOUT_DICTIONARY = ("13a", "zh", "char", "intl", "none")
     ],
 )
 def test_the_script_chooses(text: str, script: str, tokenizer: str) -> None:
-    assert (script_of([text]), tokenizer_for([text])) == (script, tokenizer)
+    assert (detect_bleu_script([text]), tokenizer_for([text])) == (script, tokenizer)
 
 
 @pytest.mark.parametrize(("letters", "script"), [("字" * 25 + "a" * 75, "chinese"), ("字" * 24 + "a" * 76, "other")])
 def test_a_quarter_of_the_letters_decides(letters: str, script: str) -> None:
-    assert script_of(["12, ", *letters]) == script
+    assert detect_bleu_script(["12, ", *letters]) == script
 
 
 def test_a_kana_in_twenty_is_japanese() -> None:
-    assert script_of(["漢" * 19 + "の"]) == "japanese"
-    assert script_of(["漢" * 20 + "の"]) == "chinese"
+    assert detect_bleu_script(["漢" * 19 + "の"]) == "japanese"
+    assert detect_bleu_script(["漢" * 20 + "の"]) == "chinese"
 
 
 HYPOTHESES = ["一只狗在街上跑。", "개가 길을 달린다 .", "A dog, 2.5 m « runs » away."]
@@ -89,13 +89,15 @@ def test_a_dictionary_that_is_not_installed(
     tokenize: str, module: Any, package: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(module, "MeCab", None)
-    with pytest.raises(ConfigError, match=f"the tokenizer `{tokenize}` needs a dictionary that is not") as found:
+    with pytest.raises(ConfigError, match=f"the tokenizer `{tokenize}` requires a dictionary that is not") as found:
         score_corpus(["a"], ["a"], tokenize=tokenize)
     assert found.value.hint == f'install it, `pip install "{package}"`, or choose `char`'
 
 
 def test_nothing_is_fetched(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr(ours, "SACREBLEU_DIR", str(tmp_path))
-    with pytest.raises(ConfigError, match="the tokenizer `flores200` needs a SentencePiece model that is not") as found:
+    with pytest.raises(
+        ConfigError, match="the tokenizer `flores200` requires a SentencePiece model that is missing"
+    ) as found:
         score_corpus(["a"], ["a"], tokenize="flores200")
-    assert found.value.hint == "let sacreBLEU fetch it once: `sacrebleu REF -i OUTPUT --tokenize flores200`"
+    assert found.value.hint == "let sacreBLEU download it once: `sacrebleu REF -i OUTPUT --tokenize flores200`"

@@ -1,7 +1,7 @@
 """Files of strangers: what is opened at all, how much of it is read, and what a setting may be."""
 
 import hashlib
-import os
+import json
 from pathlib import Path
 from typing import Any
 
@@ -17,42 +17,15 @@ from pellucid.files.reading import (
     WHOLE,
     Kind,
     check_kinds,
-    list_of,
-    read_bytes,
+    hash_file,
+    make_list_kind,
+    parse_json,
+    parse_toml,
+    read_list,
     read_settings,
+    read_stored_table,
     read_text,
-    sha256_of,
 )
-
-
-def test_a_file_is_read_to_its_end(tmp_path: Path) -> None:
-    (tmp_path / "x").write_bytes(b"1234")
-    assert read_bytes(tmp_path / "x", 4) == b"1234"
-    with pytest.raises(CheckpointError, match=r"`.*x` has 4 bytes; at most 3 are read"):
-        read_bytes(tmp_path / "x", 3)
-
-
-def test_a_pipe_is_not_waited_for(tmp_path: Path) -> None:
-    os.mkfifo(tmp_path / "x")
-    with pytest.raises(CheckpointError, match=r"cannot read `.*x`: it is a pipe, not a file"):
-        read_bytes(tmp_path / "x", 4)
-
-
-@pytest.mark.parametrize(
-    ("name", "reason"),
-    [
-        ("nowhere", "No such file or directory"),
-        ("", "it is a folder, not a file"),
-        ("/dev/zero", "it is a device, not a file"),
-        ("loop", "Too many levels of symbolic links"),
-        ("x" * 300, "File name too long"),
-        ("a\0b", "embedded null byte"),
-    ],
-)
-def test_what_is_no_file(name: str, reason: str, tmp_path: Path) -> None:
-    (tmp_path / "loop").symlink_to("loop")
-    with pytest.raises(CheckpointError, match=rf"(?s)cannot read `.*`: {reason}"):
-        read_bytes(tmp_path / name, 4)
 
 
 @pytest.mark.parametrize("data", [b"", b"{", b"\xff\xfe", b"[" * 100_000, b"1" * 5000, b"{}x"])
@@ -76,7 +49,7 @@ def test_text_that_is_none(tmp_path: Path) -> None:
         (ID, [0, 2**22 - 1], [-1, 2**22, True, 1.0, None]),
         (SWITCH, [True, False], [0, 1, None, "true"]),
         (TEXT | NOTHING, ["", None], [0, [], {}]),
-        (list_of(list_of(ID)), [[], [[]], [[1], [2, 3]]], [[1], [[-1]], {}, None]),
+        (make_list_kind(make_list_kind(ID)), [[], [[]], [[1], [2, 3]]], [[1], [[-1]], {}, None]),
     ],
 )
 def test_what_a_setting_may_be(kind: Kind, fitting: list[Any], others: list[Any]) -> None:
@@ -89,7 +62,7 @@ def test_what_a_setting_may_be(kind: Kind, fitting: list[Any], others: list[Any]
 
 def test_the_value_and_what_is_allowed_are_told() -> None:
     with pytest.raises(CheckpointError) as caught:
-        check_kinds({"ids": "a" * 200}, {"ids": list_of(ID) | NOTHING}, Path("some/x.json"))
+        check_kinds({"ids": "a" * 200}, {"ids": make_list_kind(ID) | NOTHING}, Path("some/x.json"))
     cut = f"{'a' * 53}…{'a' * 26}"
     told = f"`some/x.json` has `ids` = '{cut}'; it must be a list of an id of 0 to 4,194,303 or null"
     assert str(caught.value) == told
@@ -99,6 +72,40 @@ def test_the_value_and_what_is_allowed_are_told() -> None:
 def test_the_digest_is_that_of_sha256sum(tmp_path: Path) -> None:
     path = tmp_path / "x"
     path.write_bytes(b"abc" * 100_000)
-    assert sha256_of(path) == hashlib.sha256(b"abc" * 100_000).hexdigest()
+    assert hash_file(path) == hashlib.sha256(b"abc" * 100_000).hexdigest()
     path.write_bytes(b"")
-    assert sha256_of(path) == "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"
+    assert hash_file(path) == "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"
+
+
+def test_a_key_twice_is_named() -> None:
+    text = f'{{"a": 1, {", ".join(f"""{json.dumps(str(number))}: 1""" for number in range(2000))}, "a": 2}}'
+    assert parse_json(text)["a"] == 2
+    with pytest.raises(ValueError, match="it has `a` twice"):
+        parse_json(text, no_doubles=True)
+
+
+@pytest.mark.parametrize("content", [b"[1]", b"{", b"[" * 20_000, b"\xff"])
+def test_what_is_no_table_says_nothing(content: bytes, tmp_path: Path) -> None:
+    assert read_stored_table(tmp_path / "missing.json") == {}
+    (tmp_path / "x.json").write_bytes(content)
+    assert read_stored_table(tmp_path / "x.json") == {}
+
+
+@pytest.mark.parametrize("content", ["{", "{}", "[1]", '["a", null]'])
+def test_what_is_no_list_of_strings(content: str, tmp_path: Path) -> None:
+    (tmp_path / "x.json").write_text(content, encoding="utf-8")
+    with pytest.raises(CheckpointError, match="is damaged"):
+        read_list(tmp_path / "x.json", 100)
+
+
+@pytest.mark.parametrize(
+    "text", ["a." * 200 + "a = 1", "[" + "a . " * 200 + "a]", f"x = {{{'a.' * 200}a = 1}}", '"a".' * 200 + "a = 1"]
+)
+def test_a_deep_key_is_refused(text: str) -> None:
+    with pytest.raises(ValueError, match="it has a key of more than 100 parts"):
+        parse_toml(text)
+
+
+def test_many_numbers_and_paths_are_no_deep_key() -> None:
+    text = f"x = [{', '.join(['0.5'] * 500)}]\ny = '{'../' * 300}'\na.b.c = 1\n"
+    assert parse_toml(text)["a"] == {"b": {"c": 1}}

@@ -2,11 +2,13 @@
 
 import errno
 import os
+import re
 import shutil
 import signal
 import stat
 import subprocess
 import sys
+import tempfile
 import threading
 from pathlib import Path
 from types import SimpleNamespace
@@ -14,16 +16,20 @@ from types import SimpleNamespace
 import pytest
 
 from pellucid.errors import DataError
+from pellucid.files import writing
 from pellucid.files.writing import (
-    disk_trouble,
-    flush,
+    atomic_path,
+    check_writable,
+    convert_write_errors,
+    describe_disk_error,
+    fsync,
     is_disk_failure,
     is_replaceable,
-    move_into_place,
-    output,
-    replacing,
+    open_output_file,
+    replace_atomically,
+    replace_folder,
     temporary_folder,
-    writable,
+    workspace,
     write_output,
     write_text,
 )
@@ -52,7 +58,7 @@ def test_who_may_read_it(tmp_path: Path, mask: int, mode: int) -> None:
 
 
 def write_half(path: Path) -> None:
-    with replacing(path) as temporary:
+    with atomic_path(path) as temporary:
         temporary.write_text("half of the n", encoding="utf-8")
         raise RuntimeError("the disk is full")
 
@@ -70,7 +76,7 @@ def test_a_failure_leaves_what_was_there(tmp_path: Path, before: str | None) -> 
 def test_until_it_is_whole_the_old_file_is_there(tmp_path: Path) -> None:
     path = tmp_path / "a.txt"
     path.write_text("old", encoding="utf-8")
-    with replacing(path) as temporary:
+    with atomic_path(path) as temporary:
         temporary.write_text("new", encoding="utf-8")
         assert path.read_text(encoding="utf-8") == "old"
         assert temporary.parent == tmp_path  # the same disk, so that a rename is all that is left
@@ -83,7 +89,7 @@ def test_a_file_is_on_the_disk_before_it_takes_its_place(tmp_path: Path, monkeyp
     replace = os.replace
     monkeypatch.setattr(os, "replace", lambda *paths: (happened.append("replace"), replace(*paths)))
     (tmp_path / "new").write_text("new", encoding="utf-8")
-    move_into_place(tmp_path / "new", tmp_path / "a.txt")
+    replace_atomically(tmp_path / "new", tmp_path / "a.txt")
     assert happened == ["sync", "replace", "sync"]
     assert [p.name for p in tmp_path.iterdir()] == ["a.txt"]
 
@@ -105,8 +111,17 @@ def test_trouble_says_how_much_room_there_is(tmp_path: Path, monkeypatch: pytest
     usage = SimpleNamespace(free=1_234_560_000)
     monkeypatch.setattr(shutil, "disk_usage", lambda path: (asked.append(path), usage)[1])
     error = OSError(errno.ENOSPC, "No space left on device")
-    assert disk_trouble(error, tmp_path / folder) == "No space left on device, 1,234.6 MB free"
+    assert describe_disk_error(error, tmp_path / folder) == "No space left on device, 1,234.6 MB free"
     assert asked[0].resolve() == tmp_path
+
+
+def test_a_disk_without_inodes_is_not_said_to_be_full(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(os, "statvfs", lambda path: SimpleNamespace(f_files=40, f_favail=0))
+    error = OSError(errno.ENOSPC, "No space left on device")
+    answer = "No space left on device: no inode is free for another file (`df -i`)"
+    assert describe_disk_error(error, tmp_path / "not" / "there") == answer
+    with pytest.raises(DataError, match=f"^cannot write to `.*`: {re.escape(answer)}$"), convert_write_errors(tmp_path):
+        raise error
 
 
 def test_trouble_is_told_where_the_disk_does_not_answer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -114,15 +129,63 @@ def test_trouble_is_told_where_the_disk_does_not_answer(tmp_path: Path, monkeypa
         raise OSError(errno.EIO, "Input/output error")
 
     monkeypatch.setattr(shutil, "disk_usage", gone)
-    assert disk_trouble(OSError(errno.EIO, "Input/output error"), tmp_path) == "Input/output error"
+    assert describe_disk_error(OSError(errno.EIO, "Input/output error"), tmp_path) == "Input/output error"
+
+
+@pytest.mark.parametrize("before", ["nothing", "folder", "empty folder", "link"])
+def test_a_folder_is_replaced(tmp_path: Path, before: str) -> None:
+    new, place, elsewhere = tmp_path / "new", tmp_path / "place", tmp_path / "elsewhere"
+    for folder in (new, elsewhere, *([place] if "folder" in before else [])):
+        folder.mkdir()
+    (new / "a").write_text("new")
+    (elsewhere / "a").write_text("mine")
+    if before == "folder":
+        (place / "a").write_text("old")
+        (place / "b").write_text("old")
+    elif before == "link":
+        place.symlink_to(elsewhere)
+    replace_folder(new, place)
+    assert not new.exists()
+    assert not place.is_symlink()
+    assert {path.name: path.read_text() for path in place.iterdir()} == {"a": "new"}
+    assert (elsewhere / "a").read_text() == "mine"
+
+
+def test_of_two_processes_the_faster_one_s_folder_stays(tmp_path: Path) -> None:
+    for name in ("new", "place"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "a").write_text(name)
+    replace_folder(tmp_path / "new", tmp_path / "place", keep=lambda folder: (folder / "a").is_file())
+    assert (tmp_path / "place" / "a").read_text() == "place"
+
+
+def test_a_failing_disk_costs_no_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("new", "place"):
+        (tmp_path / name).mkdir()
+
+    def full(*_: object) -> None:
+        raise OSError(errno.EIO, os.strerror(errno.EIO))
+
+    monkeypatch.setattr(os, "replace", full)
+    with pytest.raises(OSError, match="Input/output"):
+        replace_folder(tmp_path / "new", tmp_path / "place")
+    assert (tmp_path / "place").is_dir()
+
+
+def test_a_folder_does_not_take_the_place_of_a_file(tmp_path: Path) -> None:
+    (tmp_path / "new").mkdir()
+    (tmp_path / "place").write_text("mine")
+    with pytest.raises(NotADirectoryError):
+        replace_folder(tmp_path / "new", tmp_path / "place")
+    assert (tmp_path / "place").read_text() == "mine"
 
 
 def test_files_and_folders_can_be_flushed(tmp_path: Path) -> None:
     write_text(tmp_path / "a.txt", "a")
-    flush(tmp_path / "a.txt")
-    flush(tmp_path)
+    fsync(tmp_path / "a.txt")
+    fsync(tmp_path)
     with pytest.raises(FileNotFoundError):
-        flush(tmp_path / "b.txt")
+        fsync(tmp_path / "b.txt")
 
 
 def make_device(path: Path) -> None:
@@ -183,7 +246,7 @@ def test_a_link_stays_and_its_file_is_replaced(tmp_path: Path) -> None:
 
 def test_a_failure_within_leaves_the_file_that_was_there(tmp_path: Path) -> None:
     (tmp_path / "a").write_text("old", encoding="utf-8")
-    with pytest.raises(ZeroDivisionError), output(tmp_path / "a") as file:
+    with pytest.raises(ZeroDivisionError), open_output_file(tmp_path / "a") as file:
         file.write(b"new" * (1 // 0))
     assert (tmp_path / "a").read_bytes() == b"old"
     assert len(list(tmp_path.iterdir())) == 1
@@ -193,17 +256,17 @@ def test_a_failure_within_leaves_the_file_that_was_there(tmp_path: Path) -> None
     ("name", "reason"),
     [
         ("folder", "it is a folder"),
-        ("none/a", "there is no folder `.*/none`"),
+        ("none/a", "no folder `.*/none`"),
         ("a" * 300, "File name too long"),
-        ("loop", "its links lead round in a circle|Too many levels of symbolic links"),
-        ("loop/a", "its links lead round in a circle|Too many levels of symbolic links|there is no folder"),
-        ("a\0b", "no name holds a NUL character"),
+        ("loop", "its links form a cycle|Too many levels of symbolic links"),
+        ("loop/a", "its links form a cycle|Too many levels of symbolic links|no folder"),
+        ("a\0b", "a file name has no NUL character"),
     ],
 )
 def test_where_nothing_can_be_written_it_is_said_beforehand(tmp_path: Path, name: str, reason: str) -> None:
     (tmp_path / "folder").mkdir()
     (tmp_path / "loop").symlink_to(tmp_path / "loop")
-    for check in (writable, is_replaceable, lambda path: write_output(path, "a")):
+    for check in (check_writable, is_replaceable, lambda path: write_output(path, "a")):
         with pytest.raises(DataError, match=f"^cannot write to `.*`: ({reason})$") as caught:
             check(tmp_path / name)
         assert (caught.value.exit_status, "\0" in str(caught.value)) == (2, False)
@@ -227,15 +290,15 @@ def test_a_full_disk_is_a_failure_and_no_mistake(tmp_path: Path, monkeypatch: py
 
 
 def test_what_goes_wrong_with_another_file_is_not_said_of_this_one(tmp_path: Path) -> None:
-    with pytest.raises(FileNotFoundError, match="input"), output(tmp_path / "a"):
+    with pytest.raises(FileNotFoundError, match="input"), open_output_file(tmp_path / "a"):
         (tmp_path / "input").read_bytes()
 
 
 KILLED = """
 import sys, time
 from pathlib import Path
-from pellucid.files.writing import replacing, temporary_folder
-with temporary_folder(Path(sys.argv[1])) as folder, replacing(Path(sys.argv[1])) as file:
+from pellucid.files.writing import atomic_path, temporary_folder
+with temporary_folder(Path(sys.argv[1])) as folder, atomic_path(Path(sys.argv[1])) as file:
     (folder / "weights").write_bytes(b"half")
     file.write_bytes(b"half")
     print("ready", flush=True)
@@ -276,3 +339,17 @@ def test_many_threads_write_one_file(tmp_path: Path) -> None:
 def test_the_mask_of_the_process_is_never_changed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(os, "umask", lambda mask: pytest.fail("other threads would make files by it"))
     write_output(tmp_path / "a", "a")
+
+
+def test_a_full_folder_for_temporary_files_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    full = OSError(errno.ENOSPC, "No space left on device")
+    with pytest.raises(OSError, match="No space left on device") as raised, workspace():
+        raise full
+    assert raised.value is full, "this disk has room: another one is full"
+    monkeypatch.setattr(writing, "FULL", 1 << 62)
+    message = rf"^temporary files cannot be written to `{tmp_path}`: No space left"
+    with pytest.raises(DataError, match=message) as said, workspace():
+        raise full
+    assert "TMPDIR" in said.value.hint
+    assert not any(tmp_path.iterdir())

@@ -15,7 +15,7 @@ from pellucid.model.attention import MultiHeadAttention, attention, attention_we
 from pellucid.model.cache import LayerCache
 from pellucid.model.fast.dropout import dropout
 from pellucid.model.masks import causal_mask
-from pellucid.model.observing import observing
+from pellucid.model.observers import observe_attention
 from tests.rounding import DOUBLE_NETWORK, gamma
 
 pytestmark = pytest.mark.usefixtures("double_precision")
@@ -156,7 +156,7 @@ def test_a_cpu_takes_the_kernel_for_long_texts_unless_told(
 def test_the_observer_sees_what_the_call_works_on(fused: bool) -> None:
     q, k, v, mask = heads(L), heads(M), heads(M), random_mask(B, 1, L, M)
     calls: list[tuple[Tensor | None, ...]] = []
-    with observing(lambda *seen: calls.append(seen)):
+    with observe_attention(lambda *seen: calls.append(seen)):
         output = attention(q, k, v, mask, fused=fused)
     assert len(calls) == 1
     for seen, expected in zip(calls[0], (q, k, v, mask, None, output), strict=True):
@@ -166,8 +166,8 @@ def test_the_observer_sees_what_the_call_works_on(fused: bool) -> None:
 def test_the_observer_is_gone_after_the_context_and_the_outer_one_is_back() -> None:
     q, k, v = heads(L), heads(M), heads(M)
     calls: list[str] = []
-    with observing(lambda *_: calls.append("outer")):
-        with observing(lambda *_: calls.append("inner")):
+    with observe_attention(lambda *_: calls.append("outer")):
+        with observe_attention(lambda *_: calls.append("inner")):
             attention(q, k, v)
         attention(q, k, v)
     attention(q, k, v)
@@ -177,10 +177,10 @@ def test_the_observer_is_gone_after_the_context_and_the_outer_one_is_back() -> N
 def test_the_observer_of_a_model_sees_that_model_alone() -> None:
     own, other = MultiHeadAttention(12, 3), MultiHeadAttention(12, 3)
     x, calls = torch.randn(2, L, 12), []
-    with observing(lambda *_: calls.append("all")), observing(lambda *_: calls.append("own"), own):
+    with observe_attention(lambda *_: calls.append("all")), observe_attention(lambda *_: calls.append("own"), own):
         own(x)
         other(x)  # goes to who observes all
-        with observing(lambda *_: calls.append("other"), other):
+        with observe_attention(lambda *_: calls.append("other"), other):
             own(x)
             other(x)
             attention(heads(L), heads(M), heads(M))  # names no module
@@ -192,10 +192,10 @@ def test_a_thread_is_observed_by_itself() -> None:
     x = torch.randn(2, L, 12)
 
     def observed(name: str) -> None:
-        with observing(lambda *_: calls.append(name), block):
+        with observe_attention(lambda *_: calls.append(name), block):
             block(x)
 
-    with ThreadPoolExecutor(1) as pool, observing(lambda *_: calls.append("here"), block):
+    with ThreadPoolExecutor(1) as pool, observe_attention(lambda *_: calls.append("here"), block):
         pool.submit(block, x).result()
         pool.submit(observed, "there").result()
         block(x)
@@ -207,7 +207,7 @@ def test_an_asyncio_task_is_observed_by_itself() -> None:
     x = torch.randn(2, L, 12)
 
     async def observed(name: str) -> None:
-        with observing(lambda *_: calls.append(name), block):
+        with observe_attention(lambda *_: calls.append(name), block):
             await asyncio.sleep(0)  # the other task's turn
             block(x)
             await asyncio.sleep(0)
@@ -220,17 +220,18 @@ def test_an_asyncio_task_is_observed_by_itself() -> None:
     assert sorted(calls) == ["one", "one", "two", "two"]
 
 
+@pytest.mark.slow
 def test_observing_leaves_no_break_in_a_compiled_graph() -> None:
     block, x = MultiHeadAttention(12, 3).eval(), torch.randn(2, L, 12)
     compiled, calls = torch.compile(block, backend="eager", fullgraph=True), []
-    with observing(lambda *_: calls.append("seen")):
+    with observe_attention(lambda *_: calls.append("seen")):
         assert torch.equal(compiled(x), block(x))
     assert calls == ["seen"], "what is compiled is not observed"
 
 
 def test_the_observer_is_gone_after_an_exception() -> None:
     calls: list[str] = []
-    with pytest.raises(DataError, match="do not fit"), observing(lambda *_: calls.append("seen")):
+    with pytest.raises(DataError, match="do not fit"), observe_attention(lambda *_: calls.append("seen")):
         _ = attention(heads(L), heads(M), heads(M)), attention(heads(L), heads(M, K + 1), heads(M))
     attention(heads(L), heads(M), heads(M))
     assert calls == ["seen"]
@@ -241,7 +242,7 @@ def test_packed_rows_are_query_key_value() -> None:
     x, memory = torch.randn(2, L, 12), torch.randn(2, M, 12)
     (q_rows, k_rows, v_rows), biases = block.qkv_proj.weight.chunk(3), block.qkv_proj.bias.chunk(3)
     seen: list[Tensor] = []
-    with observing(lambda q, k, v, mask, bias, output: seen.extend((q, k, v))):
+    with observe_attention(lambda q, k, v, mask, bias, output: seen.extend((q, k, v))):
         block(x, memory)
         block(x, x)
         block(x)

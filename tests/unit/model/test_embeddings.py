@@ -8,6 +8,7 @@ import torch
 from torch import Tensor
 
 from pellucid.errors import ConfigError, DataError
+from pellucid.model.build import Builder
 from pellucid.model.embeddings import Embeddings
 from pellucid.model.positions import LearnedPositions, SinusoidalPositions, sinusoids
 from tests.rounding import unit
@@ -17,7 +18,7 @@ VOCAB_SIZE, D = 23, 12
 
 
 def embeddings(**fields: Any) -> Embeddings:
-    return Embeddings(tiny_config(**fields), VOCAB_SIZE).eval()
+    return Builder(tiny_config(**fields)).embeddings(VOCAB_SIZE).eval()
 
 
 @pytest.mark.parametrize("d_model", [2, 12, 512])
@@ -103,7 +104,7 @@ def test_a_sequence_beyond_the_last_position(positions: str) -> None:
     assert module(words(VOCAB_SIZE, 1, 6)).shape == (1, 6, D)
     with pytest.raises(DataError, match=message) as caught:
         module(words(VOCAB_SIZE, 1, 7))
-    assert "cut the text" in caught.value.hint
+    assert "shorten the text" in caught.value.hint
     with pytest.raises(DataError, match=message):
         module(words(VOCAB_SIZE, 1, 1), position=6)
 

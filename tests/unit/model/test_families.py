@@ -1,14 +1,17 @@
 """Encoders and decoders alone: they are the two halves, and the options that other families need."""
 
+from functools import partial
+
 import pytest
 import torch
 from torch import Tensor
 
 from pellucid.config import ModelConfig
+from pellucid.decoding.fast_step import make_step
 from pellucid.errors import ConfigError, DataError
 from pellucid.model.attention import MultiHeadAttention, attention, attention_weights
+from pellucid.model.attention_positions import apply_rotary, compute_rotary
 from pellucid.model.families import DecoderOnly, EncoderOnly, SequenceClassifier, build_model
-from pellucid.model.relative import rotate, rotation
 from pellucid.model.transformer import Transformer
 from tests.rounding import DOUBLE_NETWORK, NETWORK
 
@@ -37,12 +40,14 @@ DECODERS = {
     "sinusoidal": {},
     "gpt": {"positions": "learned", "norm": "pre", "activation": "gelu_tanh", "pad_id": None},
     "llama": {
-        "positions": "rotary", "norm": "pre", "norm_type": "rms", "activation": "silu", "gated": True, "bias": False,
+        "positions": "rotary", "norm": "pre", "norm_type": "rms", "activation": "silu", "gated_feed_forward": True,
+        "bias": False,
         "num_kv_heads": 2, "head_dim": 6, "pad_id": None, "tie_embeddings": "none",
     },
     "qwen": {"positions": "rotary", "norm_type": "rms", "bias": False, "qkv_bias": True, "num_kv_heads": 1},
     "relative": {
-        "positions": "relative", "norm": "pre", "norm_type": "rms", "relative_buckets": 8, "relative_distance": 20,
+        "positions": "relative", "norm": "pre", "norm_type": "rms", "relative_num_buckets": 8,
+        "relative_max_distance": 20,
     },
 }  # fmt: skip
 
@@ -120,11 +125,13 @@ def test_a_decoder_alone_sees_the_past_alone(name: str) -> None:
 
 @pytest.mark.parametrize("name", DECODERS)
 @pytest.mark.parametrize("prompt", [1, 4])
+@torch.no_grad()
 def test_steps_with_a_cache_give_what_the_whole_text_gives(name: str, prompt: int) -> None:
     model, ids = decoder(**DECODERS[name]), words(3, 9)
     cache = model.start(ids[:, :prompt])
-    steps = [model.step(ids[:, i : i + 1], cache) for i in range(prompt - 1, 9)]
-    close(torch.cat(steps, dim=1), model(ids)[:, prompt - 1 :])
+    for step in (partial(model.step, cache=cache), make_step(model, model.start(ids[:, :prompt]))):
+        steps = [step(ids[:, i : i + 1]) for i in range(prompt - 1, 9)]
+        close(torch.cat(steps, dim=1), model(ids)[:, prompt - 1 :])
 
 
 @pytest.mark.parametrize("positions", ["rotary", "relative"])
@@ -143,8 +150,8 @@ def test_rotary_scores_depend_on_the_distance_alone() -> None:
     q, k = torch.randn(1, 2, 1, 8), torch.randn(1, 2, 1, 8)
 
     def score(query: int, key: int) -> Tensor:
-        at = [rotation(torch.tensor([place]), 8) for place in (query, key)]
-        return rotate(q, at[0]) @ rotate(k, at[1]).mT
+        at = [compute_rotary(torch.tensor([place]), 8) for place in (query, key)]
+        return apply_rotary(q, at[0]) @ apply_rotary(k, at[1]).mT
 
     close(score(3, 1), score(13, 11), NETWORK)  # angles are taken in single precision
     assert not torch.allclose(score(3, 1), score(3, 2), atol=1e-3)
@@ -193,10 +200,10 @@ def test_a_bias_raises_scores_on_both_paths(with_mask: bool) -> None:
     ("fields", "message"),
     [
         ({"num_layers": 0}, "are both 0"),
-        ({"num_classes": 1}, r"`num_classes` \(1\) leaves nothing to tell apart"),
+        ({"num_classes": 1}, r"`num_classes` \(1\) must be 0 or at least 2"),
         ({"num_kv_heads": 3}, r"`num_heads` \(4\) must be divisible by `num_kv_heads` \(3\)"),
         ({"positions": "rotary", "head_dim": 5}, r"odd width \(5\)"),
-        ({"positions": "relative", "relative_distance": 9}, r"`relative_distance` \(9\) must be above half"),
+        ({"positions": "relative", "relative_max_distance": 9}, r"`relative_max_distance` \(9\) must be above half"),
         ({"colour": 1}, "colour"),
     ],
 )

@@ -31,8 +31,8 @@ MODELS: dict[str, tuple[Callable[[], nn.Module], Callable[[nn.Module, Any], Tens
         ([[5, 6, 7]], "is a list; it must be a tensor (B, L)", "write torch.tensor([ids])"),
         (IDS.float(), "has dtype float32; ids are int64 or int32", "write {}.long()"),
         (IDS > 5, "has dtype bool; ids are int64 or int32", "write {}.long()"),
-        (IDS[0], "has shape (3,); it must be (B, L), a row a sentence", "write {}[None] for a single sentence"),
-        (IDS[None], "has shape (1, 2, 3); it must be (B, L), a row a sentence", ""),
+        (IDS[0], "has shape (3,); it must be (B, L), one row per sentence", "write {}[None] for a single sentence"),
+        (IDS[None], "has shape (1, 2, 3); it must be (B, L), one row per sentence", ""),
     ],
     ids=["list", "floats", "bools", "one-sentence", "three-dimensions"],
 )
@@ -50,7 +50,9 @@ def test_ids_outside_of_the_vocabulary(name: str) -> None:
     last = 18 if called == "tgt" else 22
     with pytest.raises(DataError) as caught:
         read(make(), torch.tensor([[5, 99, -4], [last + 1, 4, 3]]))
-    assert str(caught.value) == f"`{called}` has shape (2, 3) and holds -4, {last + 1}, 99; the model's are 0..{last}"
+    assert (
+        str(caught.value) == f"`{called}` has shape (2, 3) and holds -4, {last + 1}, 99; the model's ids are 0..{last}"
+    )
     assert caught.value.hint == "encode the text with the tokenizer that the model was trained with"
 
 
@@ -73,10 +75,10 @@ def test_unequal_batches() -> None:
 
 def test_segments_that_do_not_fit() -> None:
     model = classifier()
-    with pytest.raises(DataError, match=r"`segments` has shape \(2, 2\), `ids` \(2, 3\): one a token"):
+    with pytest.raises(DataError, match=r"`segments` has shape \(2, 2\), `ids` \(2, 3\): one segment per token"):
         model(IDS, IDS[:, :2] * 0)
     with pytest.raises(
-        DataError, match=r"^`segments` has shape \(2, 3\) and holds 5, 6, 7, 8, 9; the model's are 0\.\.1"
+        DataError, match=r"^`segments` has shape \(2, 3\) and holds 5, 6, 7, 8, 9; the model's ids are 0\.\.1"
     ):
         model(IDS, IDS + (IDS == 3) * 2)
 
@@ -101,32 +103,32 @@ def test_nothing_to_read(name: str) -> None:
     make, read, called = MODELS[name]
     with pytest.raises(DataError) as caught:
         read(make(), IDS[:, :0])
-    assert str(caught.value) == f"`{called}` has shape (2, 0): there is nothing to read"
-    assert caught.value.hint == "give each row one id at least"
+    assert str(caught.value) == f"`{called}` has shape (2, 0): it is empty"
+    assert caught.value.hint == "use at least one id per row"
 
 
 @pytest.mark.parametrize("shape", [(2, 2, 12), (2, 3, 11), (3, 3, 12), (3, 12)], ids=str)
 def test_a_memory_of_other_sources(shape: tuple[int, ...]) -> None:
     with pytest.raises(DataError) as caught:
         tiny_model().decode(IDS, torch.randn(shape), IDS)
-    assert str(caught.value) == (f"`memory` has shape {shape}; that of these sources is (B, S, D), here (2, 3, 12)")
+    assert str(caught.value) == (f"`memory` has shape {shape}; for these sources it must be (B, S, D), here (2, 3, 12)")
     assert caught.value.hint == "write memory = model.encode(src), with the same `src`"
 
 
 @pytest.mark.parametrize(
     ("shapes", "message", "hint"),
     [
-        ([(2, 5, 11)], "`x` has shape (2, 5, 11); this attention takes (B, L, D), a vector of 12 a token", ""),
+        ([(2, 5, 11)], "`x` has shape (2, 5, 11); this attention takes (B, L, D), a vector of 12 per token", ""),
         (
             [(5, 12)],
-            "`x` has shape (5, 12); this attention takes (B, L, D), a vector of 12 a token",
+            "`x` has shape (5, 12); this attention takes (B, L, D), a vector of 12 per token",
             "write x[None] for a single sentence",
         ),
         *(
             (
                 [(2, 5, 12), memory],
                 f"`memory` has shape {memory}, `x` (2, 5, 12); they are (B, M, D) and (B, L, D), with vectors of 12",
-                "each sentence of `x` needs its row of `memory`",
+                "each sentence of `x` requires its row of `memory`",
             )
             for memory in [(1, 4, 12), (2, 4, 11), (4, 12)]
         ),
@@ -153,4 +155,4 @@ def test_queries_keys_and_values_that_do_not_fit(q: tuple[int, ...], k: tuple[in
         f"queries of shape {q}, keys {k} and values {v} do not fit: they are (B, H, L, K), (B, H, M, K) and "
         "(B, H, M, K)"
     )
-    assert "the heads of keys divide those of queries" in caught.value.hint
+    assert "the number of key heads must divide the number of query heads" in caught.value.hint

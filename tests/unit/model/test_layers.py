@@ -7,9 +7,10 @@ import torch
 from torch import Tensor, nn
 
 from pellucid.errors import DataError
-from pellucid.model.layers import Decoder, DecoderLayer, EncoderLayer, ResidualSums
+from pellucid.model.build import Builder
+from pellucid.model.layers import DecoderLayer, EncoderLayer, ResidualConnections
 from pellucid.model.masks import causal_mask
-from pellucid.model.observing import observing, observing_sums
+from pellucid.model.observers import observe_attention, observe_residuals
 from tests.tiny_model import tiny_config
 
 D = 12
@@ -28,13 +29,13 @@ def add_ten(x: Tensor) -> Tensor:
 
 @pytest.mark.parametrize(("norm_first", "expected"), [(False, 2 * (3 + 13)), (True, 3 + (2 * 3 + 10))])
 def test_where_the_norm_stands(norm_first: bool, expected: float) -> None:
-    assert ResidualSums(0.0, norm_first).add(torch.tensor([3.0]), Double(), add_ten).item() == expected
+    assert ResidualConnections(0.0, norm_first).add(torch.tensor([3.0]), Double(), add_ten).item() == expected
 
 
 @pytest.mark.parametrize("norm_first", [False, True])
 def test_dropout_falls_on_the_sublayer_not_on_the_residual(norm_first: bool) -> None:
     x = torch.ones(1000)
-    output = ResidualSums(0.5, norm_first).add(x, nn.Identity(), add_ten)
+    output = ResidualConnections(0.5, norm_first).add(x, nn.Identity(), add_ten)
     assert set(output.tolist()) == {1.0, 23.0}
 
 
@@ -94,18 +95,19 @@ def test_the_norms_follow_the_biases_and_the_epsilon(layer_class: type[EncoderLa
 
 
 def test_cross_attention_without_a_memory_is_refused() -> None:
-    decoder = Decoder(tiny_config())
+    decoder = Builder(tiny_config()).decoder()
     with pytest.raises(DataError, match="`memory` is None, but this decoder has cross-attention") as caught:
         decoder(torch.randn(2, 4, D), None, causal_mask(4), None)
     assert "has_memory=False" in caught.value.hint
-    assert Decoder(tiny_config(), has_memory=False)(torch.randn(2, 4, D), None, causal_mask(4), None).shape == (2, 4, D)
+    without = Builder(tiny_config()).decoder(has_memory=False)
+    assert without(torch.randn(2, 4, D), None, causal_mask(4), None).shape == (2, 4, D)
 
 
 @pytest.mark.parametrize("norm", ["post", "pre"])
 def test_the_observer_sees_each_residual_sum(norm: str) -> None:
     layer, inputs = DecoderLayer.from_config(tiny_config(norm=norm)), layer_inputs()
     seen: list[tuple[nn.Module, nn.Module, Tensor, Tensor, Tensor]] = []
-    with observing_sums(lambda *told: seen.append(told)):
+    with observe_residuals(lambda *told: seen.append(told)):
         output = layer(*inputs)
     assert [norm for _, norm, *_ in seen] == [layer.self_attn_norm, layer.cross_attn_norm, layer.feed_forward_norm]
     assert {told[0] for told in seen} == {layer}
@@ -120,7 +122,7 @@ def test_residual_sums_are_as_they_were_with_and_without_an_observer() -> None:
     torch.manual_seed(3)
     expected = layer(*inputs)
     torch.manual_seed(3)
-    with observing_sums(lambda *told: None):
+    with observe_residuals(lambda *told: None):
         assert torch.equal(layer(*inputs), expected)
 
 
@@ -128,9 +130,9 @@ def test_the_observer_of_a_models_sums_sees_that_model_alone_and_attention_goes_
     own, other = (DecoderLayer.from_config(tiny_config()) for _ in range(2))
     calls: list[str] = []
     with (
-        observing_sums(lambda *_: calls.append("all")),
-        observing(lambda *_: calls.append("attention")),
-        observing_sums(lambda *_: calls.append("own"), own),
+        observe_residuals(lambda *_: calls.append("all")),
+        observe_attention(lambda *_: calls.append("attention")),
+        observe_residuals(lambda *_: calls.append("own"), own),
     ):
         own(*layer_inputs())
         other(*layer_inputs())
@@ -138,10 +140,11 @@ def test_the_observer_of_a_models_sums_sees_that_model_alone_and_attention_goes_
     assert calls == ["attention", "own"] * 2 + ["own"] + ["attention", "all"] * 2 + ["all"]
 
 
+@pytest.mark.slow
 def test_a_compiled_layer_has_no_break_and_is_not_observed() -> None:
     layer, seen = DecoderLayer.from_config(tiny_config()).eval(), []
     inputs = layer_inputs()
     compiled = torch.compile(layer, backend="eager", fullgraph=True)
-    with observing_sums(lambda *told: seen.append(told)):
+    with observe_residuals(lambda *told: seen.append(told)):
         torch.testing.assert_close(compiled(*inputs), layer.forward(*inputs))
     assert len(seen) == 3  # of the layer that was not compiled

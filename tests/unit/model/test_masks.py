@@ -54,9 +54,9 @@ def test_numbers_are_no_mask(dtype: torch.dtype) -> None:
 @pytest.mark.parametrize(
     ("shape", "hint"),
     [
-        ((3, 7), "of one for each sentence write mask[:, None, None, :]; padding_mask(ids, pad_id) has that shape"),
-        ((3, 5, 7), "of one for each sentence write mask[:, None]; padding_mask(ids, pad_id) has that shape"),
-        ((3, 1, 7), "of one for each sentence write mask[:, None]; padding_mask(ids, pad_id) has that shape"),
+        ((3, 7), "for one mask per sentence write mask[:, None, None, :]; padding_mask(ids, pad_id) has that shape"),
+        ((3, 5, 7), "for one mask per sentence write mask[:, None]; padding_mask(ids, pad_id) has that shape"),
+        ((3, 1, 7), "for one mask per sentence write mask[:, None]; padding_mask(ids, pad_id) has that shape"),
         ((7, 5), "padding_mask(ids, pad_id) and causal_mask(length) make the usual ones"),
         ((1, 3, 2, 5, 7), "padding_mask(ids, pad_id) and causal_mask(length) make the usual ones"),
     ],
@@ -71,7 +71,7 @@ def test_a_mask_of_another_shape_is_refused(shape: tuple[int, ...], hint: str) -
 
 def test_a_padding_mask_that_passes_for_one_of_queries_is_told() -> None:
     q = torch.randn(4, 2, 4, 3)
-    message = r"^a mask of shape \(4, 4\) is read as \(L, M\), the same for all 4 sentences; if it is one for each "
+    message = r"^a mask of shape \(4, 4\) is read as \(L, M\), the same for all 4 sentences; for one mask per "
     with pytest.warns(
         UserWarning, match=message + r"sentence, write mask\[:, None, None, :\], else mask\[None, None\]$"
     ) as caught:
@@ -92,11 +92,8 @@ def test_a_model_takes_no_other_masks() -> None:
 
 def test_queries_keys_and_values_are_not_asked_for() -> None:
     block, x = MultiHeadAttention(12, 3), torch.randn(2, 5, 12)
-    with pytest.raises(DataError, match="3 tensors are given: this attention takes `x` and `memory`") as caught:
+    with pytest.raises(TypeError, match="takes from 2 to 3 positional arguments but 4 were given"):
         block(x, x, x)
-    assert caught.value.hint == (
-        "write attention(x) for self-attention and attention(x, memory) for a memory; the mask is `mask=`"
-    )
 
 
 @pytest.mark.parametrize("shape", [(2, 1, 1, 6), (3, 1, 1, 5), (2, 3, 1, 5), (2, 1, 3, 5)])

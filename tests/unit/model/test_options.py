@@ -29,7 +29,7 @@ NEW_PARAMETERS: list[tuple[dict[str, Any], list[str], list[str]]] = [
     ({"embedding_norm": True}, [f"{side}.norm.{part}" for side in EMBEDDINGS for part in ("weight", "bias")], []),
     ({"positions": "learned"}, [f"{side}.positions.weight" for side in EMBEDDINGS], []),
     (
-        {"gated": True},
+        {"gated_feed_forward": True},
         [f"{layer}.feed_forward.gate_proj.{part}" for layer in LAYERS for part in ("weight", "bias")],
         [],
     ),
@@ -73,7 +73,7 @@ NEW_NUMBERS_OF_POSITIONS: list[tuple[str, dict[str, Any]]] = [
     ("rotary", {"rotary_base": 100.0}),
     ("rotary", {"rotary_factor": 2.0}),
     ("rotary", {"rotary_factor": 2.0, "rotary_wavelengths": (5.0, 9.0)}),
-    ("relative", {"relative_distance": 40}),
+    ("relative", {"relative_max_distance": 40}),
 ]
 
 # Options that change the shapes of parameters: their names, with the shape they have then.
@@ -144,7 +144,7 @@ def test_options_of_positions_change_the_numbers(positions: str, options: dict[s
 
 
 def test_the_buckets_of_relative_positions_are_rows_of_their_own() -> None:
-    model = model_of(positions="relative", relative_buckets=8)
+    model = model_of(positions="relative", relative_num_buckets=8)
     assert {tuple(stack.relative.bias.weight.shape) for stack in (model.encoder, model.decoder)} == {(8, 3)}
 
 
@@ -186,7 +186,7 @@ def test_every_field_is_tested() -> None:
     tested = {name for options, *_ in (*NEW_PARAMETERS, *NEW_SHAPES) for name in options}
     tested |= {name for options in (*NEW_NUMBERS, *NEW_NUMBERS_IN_TRAINING) for name in options}
     by_themselves = {"num_encoder_layers", "num_decoder_layers", "d_model", "bos_id", "eos_id"}
-    tested |= {name for _, options in NEW_NUMBERS_OF_POSITIONS for name in options} | {"relative_buckets"}
+    tested |= {name for _, options in NEW_NUMBERS_OF_POSITIONS for name in options} | {"relative_num_buckets"}
     elsewhere = {
         "max_positions",
         "num_classes",

@@ -161,7 +161,7 @@ def test_a_window_hides_what_is_far() -> None:
 @torch.no_grad()
 def test_alibi_is_a_bias_of_the_scores() -> None:
     model, calls = decoder(own_parts.ALL["alibi"]), []
-    with pellucid.model.observing.observing(lambda q, k, v, mask, bias, output: calls.append(bias), model):
+    with pellucid.model.observers.observe_attention(lambda q, k, v, mask, bias, output: calls.append(bias), model):
         model(words(TGT_VOCAB_SIZE, 1, 4))
     for head, slope in enumerate(2.0 ** (-8 * n / 3) for n in (1, 2, 3)):
         assert calls[0][head, 3].tolist() == pytest.approx([-3 * slope, -2 * slope, -slope, 0.0])
@@ -200,7 +200,7 @@ def test_the_matrices_that_a_part_ends_with_are_shrunk_as_others_are() -> None:
     [
         (
             lambda: pellucid.Parts(norm=nn.LayerNorm(12)),
-            "`norm` of Parts is a LayerNorm that is made already; it must make a new module for each place",
+            "`norm` of Parts is a LayerNorm instance; it must be a factory that makes a new module for each place",
             "write Parts(norm=LayerNorm), or Parts(norm=lambda config: LayerNorm(...))",
         ),
         (
@@ -220,13 +220,13 @@ def test_the_matrices_that_a_part_ends_with_are_shrunk_as_others_are() -> None:
         ),
         (
             lambda: transformer(pellucid.Parts(attention=Windowed)),
-            "`attention` of Parts (tests.own_parts.Windowed) cannot be called with the config alone: missing a "
+            "`attention` of Parts (tests.own_parts.Windowed) cannot be called with only the config: missing a "
             "required argument: 'num_heads'",
             "write Parts(attention=Windowed.from_config)",
         ),
         (
             lambda: transformer(pellucid.Parts(norm=lambda: nn.LayerNorm(12))),
-            "`norm` of Parts (tests.unit.model.test_parts.<lambda>) cannot be called with the config alone: too many "
+            "`norm` of Parts (tests.unit.model.test_parts.<lambda>) cannot be called with only the config: too many "
             "positional arguments",
             "let it take the model's config",
         ),
@@ -337,14 +337,14 @@ def test_a_state_that_is_not_one_of_hypotheses() -> None:
             self, x: Tensor, memory: Tensor | None, *, cache: pellucid.LayerCache | None, **_: object
         ) -> Tensor:
             if cache is not None:
-                cache.state_of(self)["sum"] = x.flatten(0, 1)
+                cache.get_state(self)["sum"] = x.flatten(0, 1)
             return x
 
     model = transformer(pellucid.Parts(attention=Flat))
     cache = model.start(sources(2), beam_size=3)
     model.step(words(TGT_VOCAB_SIZE, 2, 3), cache)
     message = (
-        r"keeps `sum` of shape \(6, 12\) in the cache; it must begin with \(B, W\), here \(2, 3\), or with \(B, 1\)"
+        r"stores `sum` of shape \(6, 12\) in the cache; it must begin with \(B, W\), here \(2, 3\), or with \(B, 1\)"
     )
     with pytest.raises(DataError, match=message):
         cache.reorder(torch.zeros(2, 3, dtype=torch.int64))
@@ -352,16 +352,16 @@ def test_a_state_that_is_not_one_of_hypotheses() -> None:
 
 def test_parts_of_one_layer_keep_states_of_their_own() -> None:
     one, other, cache = nn.Identity(), nn.Identity(), pellucid.LayerCache()
-    cache.state_of(one)["sum"] = torch.arange(6.0).view(2, 3)
-    cache.state_of(other)["sum"] = torch.ones(2, 1)
+    cache.get_state(one)["sum"] = torch.arange(6.0).view(2, 3)
+    cache.get_state(other)["sum"] = torch.ones(2, 1)
     cache.reorder(torch.tensor([[2, 2, 0], [0, 1, 1]]))
-    assert cache.state_of(one)["sum"].tolist() == [[2, 2, 0], [3, 4, 4]]
+    assert cache.get_state(one)["sum"].tolist() == [[2, 2, 0], [3, 4, 4]]
     cache.select(torch.tensor([1]))
-    assert cache.state_of(one)["sum"].tolist() == [[3, 4, 4]]
-    assert cache.state_of(other)["sum"].tolist() == [[1]]
+    assert cache.get_state(one)["sum"].tolist() == [[3, 4, 4]]
+    assert cache.get_state(other)["sum"].tolist() == [[1]]
 
 
 def test_the_cache_of_a_layer_by_itself_knows_no_positions() -> None:
-    with pytest.raises(DataError, match="the cache of a layer by itself knows no positions") as caught:
+    with pytest.raises(DataError, match="the cache of a single layer has no positions") as caught:
         _ = pellucid.LayerCache().positions
-    assert caught.value.hint == "keep the cache whose layer it is: cache = model.start(ids), then cache.layers[0]"
+    assert caught.value.hint == "keep the cache of the model: cache = model.start(ids), then cache.layers[0]"

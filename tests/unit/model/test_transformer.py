@@ -24,7 +24,11 @@ NAMES = re.compile(
 
 @pytest.mark.parametrize(
     "fields",
-    [{}, {"norm": "pre"}, {"positions": "learned", "embedding_norm": True, "gated": True, "output_bias": True}],
+    [
+        {},
+        {"norm": "pre"},
+        {"positions": "learned", "embedding_norm": True, "gated_feed_forward": True, "output_bias": True},
+    ],
     ids=str,
 )
 def test_the_names_of_all_parameters(fields: dict[str, object]) -> None:
@@ -102,7 +106,7 @@ def test_a_step_of_learning_keeps_the_tie() -> None:
 
 
 def test_a_state_dict_goes_into_another_model() -> None:
-    one, other = tiny_model(norm="pre", gated=True), tiny_model(norm="pre", gated=True)
+    one, other = tiny_model(norm="pre", gated_feed_forward=True), tiny_model(norm="pre", gated_feed_forward=True)
     src, tgt = words(SRC_VOCAB_SIZE, 2, 4), words(TGT_VOCAB_SIZE, 2, 3)
     assert not torch.equal(one(src, tgt), other(src, tgt))
     other.load_state_dict(one.state_dict())
@@ -119,10 +123,10 @@ def xavier_bound(fan_out: int, fan_in: int) -> float:
         {"d_ff": 64},
         {"d_ff": 96},  # three times the width, as the packed projections are
         {"d_ff": 64, "tgt_vocab_size": 96},
-        {"d_ff": 64, "gated": True},
+        {"d_ff": 64, "gated_feed_forward": True},
         {"d_ff": 64, "norm": "pre"},
         {"d_ff": 64, "norm": "post", "scale_embeddings": False},
-        {"d_ff": 64, "norm": "pre", "scale_embeddings": False, "gated": True},
+        {"d_ff": 64, "norm": "pre", "scale_embeddings": False, "gated_feed_forward": True},
     ],
     ids=str,
 )
@@ -223,7 +227,9 @@ def test_a_source_of_pads_alone_gives_finite_logits_and_gradients() -> None:
 
 
 def test_every_parameter_learns() -> None:
-    model = tiny_model(tie_embeddings="none", gated=True, output_bias=True, norm="pre", positions="learned")
+    model = tiny_model(
+        tie_embeddings="none", gated_feed_forward=True, output_bias=True, norm="pre", positions="learned"
+    )
     model(words(SRC_VOCAB_SIZE, 2, 6), words(TGT_VOCAB_SIZE, 2, 5)).square().mean().backward()
     still = [name for name, p in model.named_parameters() if p.grad is None or not p.grad.any()]
     assert still == []

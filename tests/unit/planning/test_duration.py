@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pellucid.errors import ConfigError
-from pellucid.planning.duration import parse_duration, say_duration
+from pellucid.planning.duration import format_duration, parse_duration
 
 
 @pytest.mark.parametrize(
@@ -20,7 +20,7 @@ def test_a_length_of_time_is_read(text: str, seconds: float) -> None:
 def test_what_is_no_length_of_time_is_refused(text: str) -> None:
     with pytest.raises(ConfigError) as caught:
         parse_duration(text)
-    assert str(caught.value) == f"`{text}` is not a length of time"
+    assert str(caught.value) == f"`{text}` is not a duration"
     assert caught.value.hint == "write 90s, 15m, 1h30m or 2d"
 
 
@@ -33,4 +33,4 @@ def test_a_budget_that_measuring_would_use_up_is_refused(text: str, said: str) -
 
 @given(st.integers(30, 10**7))
 def test_what_is_said_is_read_back(seconds: int) -> None:
-    assert parse_duration(say_duration(seconds)) == seconds
+    assert parse_duration(format_duration(seconds)) == seconds

@@ -13,6 +13,7 @@ from pellucid.errors import CheckpointError, ConfigError, PellucidError
 from pellucid.run.average import average_run
 from pellucid.run.run import train
 from pellucid.tasks.translator import Translator
+from pellucid.text.word_forms import WordForms
 from pellucid.weights.tensors import load_tensors
 from tests.toy_task import reversed_letters, small_recipe, write_pairs
 
@@ -33,8 +34,21 @@ def test_the_mean_is_a_model_that_loads(finished_run: Path, tmp_path: Path) -> N
     assert names == {"README.md", "pellucid.json", "model.safetensors", "vocabulary.json"} | others
 
 
+@pytest.mark.slow
+def test_a_run_counts_the_words_of_its_sources_and_the_mean_keeps_them(tmp_path: Path) -> None:
+    pairs = [(f"Ein {word} läuft {n}", "a b") for word in ("Hund", "Mann", "Wolf") for n in range(20)]
+    train(small_recipe(*write_pairs(tmp_path, pairs), "train.steps=2"), tmp_path / "run", device="cpu", quiet=True)
+    forms = WordForms.load(tmp_path / "run")
+    assert forms is not None
+    assert {*forms.words} == {"ein", "Hund", "Mann", "Wolf", "läuft"}
+    assert forms.begins_upper
+    average_run(tmp_path / "run", tmp_path / "mean")
+    Translator.load(tmp_path / "mean", "cpu").save(tmp_path / "saved")
+    assert WordForms.load(tmp_path / "saved") == forms
+
+
 def test_fewer_may_be_averaged(finished_run: Path, tmp_path: Path) -> None:
-    assert average_run(finished_run, tmp_path / "last", last=1) == 1
+    assert average_run(finished_run, tmp_path / "last", num_checkpoints=1) == 1
     newest = checkpoints(finished_run)[-1].read_bytes()
     assert (tmp_path / "last" / "model.safetensors").read_bytes() == newest
 
@@ -42,9 +56,9 @@ def test_fewer_may_be_averaged(finished_run: Path, tmp_path: Path) -> None:
 def test_more_than_there_are_cannot(finished_run: Path, tmp_path: Path) -> None:
     expected = f"`{finished_run}` has 2 checkpoints to average, not 3"
     with pytest.raises(CheckpointError, match=f"^{re.escape(expected)}$"):
-        average_run(finished_run, tmp_path / "mean", last=3)
-    with pytest.raises(ConfigError, match=r"^`last=0` must be at least 1$"):
-        average_run(finished_run, tmp_path / "mean", last=0)
+        average_run(finished_run, tmp_path / "mean", num_checkpoints=3)
+    with pytest.raises(ConfigError, match=r"^`num_checkpoints=0` must be at least 1$"):
+        average_run(finished_run, tmp_path / "mean", num_checkpoints=0)
     assert not (tmp_path / "mean").exists()
 
 
@@ -62,7 +76,7 @@ def test_what_is_there_stays(finished_run: Path, tmp_path: Path, taken: str) -> 
         (out / "x").touch()
     else:
         out.touch()
-    with pytest.raises(ConfigError, match=f"^{re.escape(f'`{out}`')} is there already$"):
+    with pytest.raises(ConfigError, match=f"^{re.escape(f'`{out}`')} already exists$"):
         average_run(finished_run, out)
     assert [path.name for path in tmp_path.rglob("*")] == (["mean", "x"] if taken == "folder" else ["mean"])
 
@@ -72,8 +86,14 @@ def test_a_model_folder_is_no_run(tmp_path: Path) -> None:
         average_run(tmp_path, tmp_path / "mean")
 
 
+@pytest.mark.slow
 def test_of_a_run_that_keeps_a_moving_average_and_its_best(tmp_path: Path) -> None:
-    settings = ("train.ema_decay=0.9", "train.average_of=best", "train.validate_every=1", "train.best_by=loss")
+    settings = (
+        "train.ema_decay=0.9",
+        "train.average_strategy=best",
+        "train.validate_every=1",
+        "train.best_metric=loss",
+    )
     run = tmp_path / "run"
     train(small_recipe(*write_pairs(tmp_path, reversed_letters(120)), *settings), run, quiet=True)
     best = json.loads(max((run / "checkpoints").iterdir()).joinpath("state.json").read_text())["ranking"]
@@ -84,6 +104,7 @@ def test_of_a_run_that_keeps_a_moving_average_and_its_best(tmp_path: Path) -> No
         torch.testing.assert_close(tensor, (first[name] + second[name]) / 2)
 
 
+@pytest.mark.slow
 def test_the_best_or_the_last_are_averaged_whatever_the_run_kept(tmp_path: Path) -> None:
     run = tmp_path / "run"
     train(small_recipe(*write_pairs(tmp_path, reversed_letters(120)), "train.validate_every=1"), run, quiet=True)
@@ -91,7 +112,7 @@ def test_the_best_or_the_last_are_averaged_whatever_the_run_kept(tmp_path: Path)
     steps = {"last": [4, 6], "best": [-int(row[-1]) for row in ranking]}
     assert steps["best"] != steps["last"]
     for of, places in steps.items():
-        assert average_run(run, tmp_path / of, of=of) == 2  # type: ignore[arg-type]
+        assert average_run(run, tmp_path / of, strategy=of) == 2  # type: ignore[arg-type]
         first, second = (load_tensors(run / "checkpoints" / f"step-{n:08d}" / "model.safetensors") for n in places)
         for name, tensor in load_tensors(tmp_path / of / "model.safetensors").items():
             torch.testing.assert_close(tensor, (first[name] + second[name]) / 2)
@@ -107,5 +128,5 @@ def test_of_a_run_that_ranked_nothing_the_last_can_be_averaged_alone(finished_ru
         path.write_text(json.dumps(table | {"sha256": digest}), encoding="utf-8")
     assert average_run(run, tmp_path / "mean") == 2
     with pytest.raises(CheckpointError, match=r"has 0 checkpoints to average, not 2$") as error:
-        average_run(run, tmp_path / "best", of="best")
-    assert "earlier versions keep none" in error.value.hint
+        average_run(run, tmp_path / "best", strategy="best")
+    assert "runs of earlier versions keep the ones" in error.value.hint

@@ -15,7 +15,7 @@ import pytest
 from pellucid.config import Recipe
 from pellucid.errors import ConfigError, PellucidError
 from pellucid.files.writing import write_text
-from pellucid.run.folder import RunFolder, RunResult, checkpoints_of, stored_recipe
+from pellucid.run.folder import RunFolder, RunResult, open_checkpoints, read_stored_recipe
 from pellucid.run.lock import HOLDER, LOCK
 from pellucid.run.run import train
 from tests.toy_task import reversed_letters, small_recipe, write_pairs
@@ -51,10 +51,25 @@ def files(run: RunFolder) -> set[str]:
     return {str(path.relative_to(run.path)) for path in run.path.rglob("*") if path.is_file()}
 
 
+def test_a_run_of_an_earlier_version_is_gone_on_with(run: RunFolder) -> None:
+    path = run.path / "recipe.toml"
+    put(run, "checkpoints/step-00000010/state.json")
+    path.write_text(RECIPE.to_toml(old_names=True), encoding="utf-8")
+    assert "\njoint = true\n" in path.read_text(encoding="utf-8")
+    assert run.check(RECIPE, fresh=False)
+    assert read_stored_recipe(run.path) == RECIPE
+    other = replace(RECIPE, data=replace(RECIPE.data, joint_vocab=False))
+    with pytest.raises(ConfigError, match=r"has `data.joint_vocab = true`, this command `data.joint_vocab = false`"):
+        run.check(other, fresh=False)
+    path.write_text(path.read_text(encoding="utf-8").replace("\njoint = true", "\njoint = true\njoint_vocab = true"))
+    with pytest.raises(ConfigError, match=r"`data.joint_vocab` is given twice"):
+        read_stored_recipe(run.path)
+
+
 def test_a_begun_run_is_gone_on_with(run: RunFolder) -> None:
     assert files(run) == {"recipe.toml"}
     assert run.check(RECIPE, fresh=False)
-    assert stored_recipe(run.path) == RECIPE
+    assert read_stored_recipe(run.path) == RECIPE
     assert run.result is None
 
 
@@ -90,7 +105,7 @@ def test_where_nothing_is_trained_other_settings_begin_anew(run: RunFolder) -> N
     assert run.check(OTHER, fresh=False) is False
     run.begin(OTHER)
     assert files(run) == {"recipe.toml"}
-    assert stored_recipe(run.path) == OTHER
+    assert read_stored_recipe(run.path) == OTHER
 
 
 def test_a_file_is_no_folder(tmp_path: Path) -> None:
@@ -105,7 +120,9 @@ def test_a_file_is_no_folder(tmp_path: Path) -> None:
 def test_a_folder_of_something_else_is_refused(tmp_path: Path, name: str, fresh: bool) -> None:
     run = RunFolder(tmp_path / "run")
     put(run, name)
-    with pytest.raises(ConfigError, match=f"^{re.escape(f'`{run.path}`')} is not empty and holds no run$") as error:
+    with pytest.raises(
+        ConfigError, match=f"^{re.escape(f'`{run.path}`')} is not empty and is not a run folder$"
+    ) as error:
         run.check(RECIPE, fresh)
     assert error.value.hint == "choose another `out=`"
     assert files(run) == {name}
@@ -127,7 +144,7 @@ def test_fresh_removes_what_a_run_writes_and_nothing_else(run: RunFolder) -> Non
     assert len(files(run)) == len(WRITTEN) + len(FOREIGN) + 2, "looking changes nothing"
     run.begin(OTHER)
     assert files(run) == {"recipe.toml", *FOREIGN}
-    assert stored_recipe(run.path) == OTHER
+    assert read_stored_recipe(run.path) == OTHER
     assert run.check(OTHER, fresh=False)
 
 
@@ -160,7 +177,7 @@ def test_a_result_that_is_damaged_is_none(run: RunFolder, text: str) -> None:
 def test_a_second_training_is_refused_at_once(tmp_path: Path) -> None:
     recipe = small_recipe(*write_pairs(tmp_path, reversed_letters(60)))
     run = RunFolder(tmp_path / "run")
-    with run.locked():
+    with run.lock():
         with pytest.raises(ConfigError, match=r"^another process .* is training in `"):
             train(recipe, run.path, quiet=True)
         assert files(run) == {LOCK, HOLDER}
@@ -178,9 +195,9 @@ def test_a_folder_that_cannot_be_written(tmp_path: Path, monkeypatch: pytest.Mon
     run = RunFolder(tmp_path / "run")
     with monkeypatch.context() as patch:
         patch.setattr(Path, "mkdir", refuse)
-        with pytest.raises(ConfigError, match=f"^cannot write to `{run.path}`: {error.strerror}$"), run.locked():
+        with pytest.raises(ConfigError, match=f"^cannot write to `{run.path}`: {error.strerror}$"), run.lock():
             pass
-    with pytest.raises(type(error)), run.locked():  # of what happens while it is held nothing is said
+    with pytest.raises(type(error)), run.lock():  # of what happens while it is held nothing is said
         raise error
     assert not run.path.exists()
 
@@ -188,11 +205,11 @@ def test_a_folder_that_cannot_be_written(tmp_path: Path, monkeypatch: pytest.Mon
 def test_a_folder_that_was_made_for_the_lock_alone_goes(tmp_path: Path) -> None:
     (tmp_path / "there").mkdir()
     run = RunFolder(tmp_path / "there" / "new" / "run")
-    with run.locked():
+    with run.lock():
         assert run.path.is_dir()
     assert list(tmp_path.iterdir()) == [tmp_path / "there"]
     assert list((tmp_path / "there").iterdir()) == []
-    with run.locked():
+    with run.lock():
         run.begin(RECIPE)
     assert files(run) == {"recipe.toml"}
 
@@ -202,7 +219,7 @@ def test_who_holds_the_lock_sweeps(run: RunFolder) -> None:
     (run.path / ".tokenizers.x1y2z3_4").mkdir()
     gone = {".model.safetensors.ab12_xyz", ".recipe.toml.abcd1234", *(name for name in WRITTEN if ".partial/" in name)}
     left_over = files(run) - gone
-    with run.locked():
+    with run.lock():
         assert files(run) - {LOCK, HOLDER} == left_over
         assert not (run.path / ".tokenizers.x1y2z3_4").exists()
         put(run, "data/train.partial/source.ids")
@@ -258,28 +275,28 @@ def die_at(number: int, patch: pytest.MonkeyPatch) -> None:
 ])  # fmt: skip
 def test_a_full_disk_in_words(run: RunFolder, steps: tuple[int, ...], last: str, where: str) -> None:
     put(run, *(f"checkpoints/step-{step:08d}/optimizer.safetensors" for step in steps))
-    error = run.out_of_room(OSError(errno.ENOSPC, "No space left on device"))
+    error = run.make_disk_full_error(OSError(errno.ENOSPC, "No space left on device"))
     pattern = (
         rf"the run in `{re.escape(str(run.path))}` cannot be written: No space left on device, [\d,.]+ MB free; {last}"
     )
     assert re.fullmatch(pattern, str(error))
     assert error.hint == (
-        f"make room on that disk and give the same command again: it goes on {where} and ends in the same weights"
+        f"free space on that disk and run the same command again: it resumes {where} and ends with the same weights"
     )
     assert error.exit_status == 1
 
 
 def test_the_checkpoints_of_a_recipe(tmp_path: Path) -> None:
     recipe = Recipe.load("default", ["train.save_every=7", "train.average=3"])
-    found = checkpoints_of(tmp_path, recipe)
+    found = open_checkpoints(tmp_path, recipe)
     assert (found.folder, found.save_every, found.average) == (tmp_path / "checkpoints", 7, 3)
     assert found.last_step == recipe.train.steps
-    assert checkpoints_of(tmp_path, recipe, average=2).average == 2
+    assert open_checkpoints(tmp_path, recipe, average=2).average == 2
 
 
 def test_a_folder_without_a_run_has_no_recipe(tmp_path: Path) -> None:
     with pytest.raises(PellucidError, match=f"^{re.escape(f'`{tmp_path}`')} holds no run: no recipe.toml in it$"):
-        stored_recipe(tmp_path)
+        read_stored_recipe(tmp_path)
 
 
 def test_the_same_text_may_lie_elsewhere(run: RunFolder) -> None:

@@ -10,25 +10,25 @@ import pytest
 from pellucid.config import Recipe
 from pellucid.errors import ConfigError
 from pellucid.planning.budget import Plan
-from pellucid.planning.pace import Pace
-from pellucid.planning.request import Request
-from pellucid.planning.rules import Facts
-from pellucid.run import run as run_module
+from pellucid.planning.pace import Throughput
+from pellucid.planning.request import PlanRequest
+from pellucid.planning.rules import CorpusFacts
+from pellucid.run import inputs
 from pellucid.run.folder import RunFolder
 from pellucid.run.run import train
 from tests.toy_task import reversed_letters, small_recipe, write_pairs
 
 
-def request(*settings: str, budget: str = "15m", recipe: Recipe | None = None) -> Request:
-    return Request.of(recipe or Recipe.load("default", list(settings)), budget, settings)
+def request(*settings: str, budget: str = "15m", recipe: Recipe | None = None) -> PlanRequest:
+    return PlanRequest.from_recipe(recipe or Recipe.load("default", list(settings)), budget, settings)
 
 
-def planned_run(folder: Path, asked: Request, recipe: Recipe) -> RunFolder:
+def planned_run(folder: Path, asked: PlanRequest, recipe: Recipe) -> RunFolder:
     """A run that began with a plan and has trained."""
     run = RunFolder(folder / "run")
     run.begin(recipe)
-    pace = Pace(tokens_per_second=1000.0, tokens_per_batch=100.0)
-    run.save_plan(Plan(asked, recipe, Facts(10, 100), {"float32": pace}))
+    pace = Throughput(tokens_per_second=1000.0, tokens_per_batch=100.0)
+    run.save_plan(Plan(asked, recipe, CorpusFacts(10, 100), {"float32": pace}))
     (run.path / "model.safetensors").touch()
     return run
 
@@ -44,7 +44,7 @@ def test_the_texts_may_lie_elsewhere(tmp_path: Path) -> None:
     before, after = (Recipe.load("default", [f'data.src="{place}.de"', f'data.tgt="{place}.en"']) for place in "ab")
     run = planned_run(tmp_path, request(recipe=before), before)
     assert run.find_planned(request(recipe=after)) is not None
-    elsewhere = Request.of(after, "15m", ['data.src="b.de"', 'data.tgt="b.en"'])
+    elsewhere = PlanRequest.from_recipe(after, "15m", ['data.src="b.de"', 'data.tgt="b.en"'])
     assert run.find_planned(elsewhere) is not None
 
 
@@ -58,15 +58,15 @@ def test_where_nothing_has_trained_a_new_plan_is_made(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("asked", "said"),
     [
-        (request(budget="20m"), "began with `budget=15m`, this command says `budget=20m`"),
+        (request(budget="20m"), "was started with `budget=15m`, this command has `budget=20m`"),
         (
             request("train.seed=3"),
-            "began with `budget=15m`, this command says `budget=15m` `overrides=train.seed=3`",
+            "was started with `budget=15m`, this command has `budget=15m` `overrides=train.seed=3`",
         ),
-        (request(recipe=Recipe.load("dates")), "began from another recipe, this command says `budget=15m`"),
+        (request(recipe=Recipe.load("dates")), "was started from another recipe, this command has `budget=15m`"),
     ],
 )
-def test_another_request_is_refused(tmp_path: Path, asked: Request, said: str) -> None:
+def test_another_request_is_refused(tmp_path: Path, asked: PlanRequest, said: str) -> None:
     run = planned_run(tmp_path, request(), Recipe())
     with pytest.raises(ConfigError) as caught:
         run.find_planned(asked)
@@ -76,7 +76,7 @@ def test_another_request_is_refused(tmp_path: Path, asked: Request, said: str) -
 def test_a_run_without_a_budget_gets_none(tmp_path: Path) -> None:
     run = planned_run(tmp_path, request(), Recipe())
     (run.path / "plan.json").unlink()
-    with pytest.raises(ConfigError, match=r"began without a budget, this command says `budget=15m`$"):
+    with pytest.raises(ConfigError, match=r"was started without a budget, this command has `budget=15m`$"):
         run.find_planned(request())
 
 
@@ -92,15 +92,15 @@ def test_the_plan_file_says_what_was_planned(tmp_path: Path) -> None:
 @pytest.mark.slow
 def test_a_planned_run_is_gone_on_with(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     recipe = small_recipe(*write_pairs(tmp_path, reversed_letters(60)))
-    settings = ["train.steps=6", "model.d_model=16", "train.validate_decode=4"]
+    settings = ["train.steps=6", "model.d_model=16", "train.decode_and_evaluate=4"]
     recipe = replace(recipe, train=replace(recipe.train, steps=6))
     run = tmp_path / "run"
     first = train(recipe, run, budget="1m", overrides=settings, quiet=True)
     plans: list[float] = []
-    monkeypatch.setattr(run_module, "plan_budget", lambda *_: plans.append(time.perf_counter()))
+    monkeypatch.setattr(inputs, "plan_budget", lambda *_: plans.append(time.perf_counter()))
     (run / "result.json").unlink()
     again = train(recipe, run, budget="1m", overrides=settings, quiet=True)
     assert (again.steps, again.tokens, plans) == (first.steps, first.tokens, [])
     assert train(recipe, run, budget="1m", overrides=settings, quiet=True).already_finished
-    with pytest.raises(ConfigError, match=r"this command says `budget=2m` "):
+    with pytest.raises(ConfigError, match=r"this command has `budget=2m` "):
         train(recipe, run, budget="2m", overrides=settings, quiet=True)

@@ -70,6 +70,7 @@ def test_a_finished_run_says_so_and_trains_nothing(run: Path, tmp_path: Path) ->
     assert Recipe.load(run / "recipe.toml").train == recipe.train
 
 
+@pytest.mark.slow
 def test_the_command_line_warns(
     capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -83,4 +84,4 @@ def test_the_command_line_warns(
     assert again.status == 0
     first, second = again.err.splitlines()
     assert first.startswith("run: already finished, nothing to do; 6 steps")
-    assert second == "warning: `train.src` is not what run was trained on; to train on it, use --fresh"
+    assert second == "warning: `train.src` has changed since run was trained; to train on it, use --fresh"

@@ -14,15 +14,15 @@ import pytest
 from filelock import FileLock
 
 from pellucid.errors import ConfigError
-from pellucid.run.lock import HOLDER, LOCK, hold
+from pellucid.run.lock import HOLDER, LOCK, lock_folder
 
 # Holds the folder, says so, and waits to be told to go.
 OTHER = """
 import sys
 from pathlib import Path
-from pellucid.run.lock import hold
+from pellucid.run.lock import lock_folder
 
-with hold(Path(sys.argv[1])):
+with lock_folder(Path(sys.argv[1])):
     print("held", flush=True)
     sys.stdin.read()
 """
@@ -47,12 +47,12 @@ def test_two_processes_cannot_have_one_folder(tmp_path: Path) -> None:
     with another_process(tmp_path) as other:
         for _ in range(2):
             message = f"another process (number {other.pid}) is training in `{tmp_path}`"
-            with pytest.raises(ConfigError, match=f"^{re.escape(message)}$") as error, hold(tmp_path):
+            with pytest.raises(ConfigError, match=f"^{re.escape(message)}$") as error, lock_folder(tmp_path):
                 pytest.fail("the lock let a second one in")
             assert error.value.hint == "wait until it has ended, stop it, or choose another `out=`"
         assert names(tmp_path) == {LOCK, HOLDER}
         other.communicate()
-        with hold(tmp_path):
+        with lock_folder(tmp_path):
             pass
     assert names(tmp_path) == set()
 
@@ -62,14 +62,14 @@ def test_the_lock_of_a_killed_process_is_none(tmp_path: Path) -> None:
         other.kill()
         other.wait()
         assert names(tmp_path) == {LOCK, HOLDER}
-        with hold(tmp_path):
+        with lock_folder(tmp_path):
             assert (tmp_path / HOLDER).read_text(encoding="ascii") == f"{os.getpid()}\n"
     assert names(tmp_path) == set()
 
 
 def test_the_lock_goes_with_its_holder(tmp_path: Path) -> None:
     for _ in range(2):
-        with pytest.raises(ZeroDivisionError), hold(tmp_path):
+        with pytest.raises(ZeroDivisionError), lock_folder(tmp_path):
             raise ZeroDivisionError
         assert names(tmp_path) == set()
 
@@ -91,10 +91,14 @@ def test_a_lock_file_that_was_removed_meanwhile_makes_no_holder(
         real(handle, how)
 
     monkeypatch.setattr(fcntl, "flock", flock)
-    with pytest.raises(ConfigError, match=r"^another process is training in"), hold(tmp_path):
+    with pytest.raises(ConfigError, match=r"^another process is training in"), lock_folder(tmp_path):
         pass
     third[0].close()
-    with hold(tmp_path), pytest.raises(ConfigError, match=r"^another process .* is training in"), hold(tmp_path):
+    with (
+        lock_folder(tmp_path),
+        pytest.raises(ConfigError, match=r"^another process .* is training in"),
+        lock_folder(tmp_path),
+    ):
         pass
 
 
@@ -104,7 +108,7 @@ def test_a_full_disk_takes_no_number_but_holds_the_lock(tmp_path: Path, monkeypa
 
     monkeypatch.setattr(Path, "write_text", full)
     message = rf"^another process is training in `{re.escape(str(tmp_path))}`$"
-    with hold(tmp_path), pytest.raises(ConfigError, match=message), hold(tmp_path):
+    with lock_folder(tmp_path), pytest.raises(ConfigError, match=message), lock_folder(tmp_path):
         pass
 
 
@@ -117,12 +121,12 @@ def test_where_there_are_no_locks_nobody_is_kept_out(
 
     inside = 0
     monkeypatch.setattr(FileLock, "acquire", refuse)
-    with hold(tmp_path), hold(tmp_path):
+    with lock_folder(tmp_path), lock_folder(tmp_path):
         inside += 1
     assert inside == 1
 
 
 def test_any_other_failure_is_told(tmp_path: Path) -> None:
     (tmp_path / LOCK).mkdir()
-    with pytest.raises(IsADirectoryError), hold(tmp_path):
+    with pytest.raises(IsADirectoryError), lock_folder(tmp_path):
         pytest.fail("without the lock")

@@ -15,13 +15,13 @@ import torch
 from pellucid.config import ModelConfig, Recipe
 from pellucid.errors import ConfigError, DataError, PellucidError
 from pellucid.planning.settings import fit_to_tokenizers
-from pellucid.run.folder import stored_recipe
+from pellucid.run.folder import read_stored_recipe
 from pellucid.run.run import Run, plan, train
 from pellucid.tasks.translator import Translator
-from pellucid.text.tokenizers import Tokenizers
+from pellucid.text.tokenizers import TokenizerPair
 from pellucid.text.vocabulary import Vocabulary
 from pellucid.training import precision
-from pellucid.training.interrupts import Interrupted
+from pellucid.training.interrupts import TrainingInterrupted
 from pellucid.training.log import RunLog
 from tests.toy_task import reversed_letters, small_recipe, write_pairs
 
@@ -76,7 +76,8 @@ def test_a_model_names_no_place_and_no_time(finished_run: Path) -> None:
         assert str(finished_run.parent).encode() not in data, name
         assert not re.search(rb"\b20\d\d-\d\d", data), name
     card = (finished_run / "README.md").read_text(encoding="utf-8")
-    assert "train.src, train.tgt" in card
+    assert "train.src" not in card
+    assert "default" not in card, "the recipe's name says nothing of the model"
 
 
 @pytest.mark.parametrize(("average", "kept"), [(2, "candidate"), (1, "validation")])
@@ -140,11 +141,12 @@ def test_a_failure_under_fresh_leaves_the_earlier_run(finished_run: Path, tmp_pa
     empty.touch()
     with pytest.raises(DataError, match="are empty"):
         train(small_recipe(str(empty), str(empty)), finished_run, fresh=True)
-    with pytest.raises(ConfigError, match=r"^device `meta` is not on this machine$"):
+    with pytest.raises(ConfigError, match=r"^device `meta` is not available on this machine$"):
         train(small_recipe(str(empty), str(empty)), finished_run, fresh=True, device="meta")
     assert contents(finished_run) == before
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("place", ["pellucid.data.shards._encode", "pellucid.data.prepare.train_tokenizer"])
 def test_stopped_before_step_1_the_same_command_goes_on(
     tmp_path: Path, texts: tuple[str, str], monkeypatch: pytest.MonkeyPatch, place: str
@@ -183,12 +185,12 @@ def test_embeddings_begin_as_large_as_is_said_and_a_start_keeps_its_own(
 
     for tied in ("all", "decoder"):
         tie = f"model.tie_embeddings={tied}"
-        for whole, small in zip(tables(tie), tables(tie, "train.embedding_scale=0.25"), strict=True):
+        for whole, small in zip(tables(tie), tables(tie, "train.embedding_init_scale=0.25"), strict=True):
             assert torch.equal(small, whole * 0.25), tied
     start = f'train.init_from="{finished_run}"'
-    assert all(map(torch.equal, tables(start), tables(start, "train.embedding_scale=0.25")))
-    with pytest.raises(ConfigError, match=r"`embedding_scale` \(0.0\) must be above 0"):
-        small_recipe(*texts, "train.embedding_scale=0.0")
+    assert all(map(torch.equal, tables(start), tables(start, "train.embedding_init_scale=0.25")))
+    with pytest.raises(ConfigError, match=r"`embedding_init_scale` \(0.0\) must be above 0"):
+        small_recipe(*texts, "train.embedding_init_scale=0.0")
 
 
 def test_a_seed_that_no_generator_takes_is_refused_at_once(tmp_path: Path, texts: tuple[str, str]) -> None:
@@ -199,7 +201,7 @@ def test_a_seed_that_no_generator_takes_is_refused_at_once(tmp_path: Path, texts
 
 def test_two_vocabularies_cannot_share_one_matrix(tmp_path: Path) -> None:
     src, tgt = write_pairs(tmp_path, [(letters, "x") for letters, _ in reversed_letters(120)])
-    recipe = small_recipe(src, tgt, "data.joint=false")
+    recipe = small_recipe(src, tgt, "data.joint_vocab=false")
     with pytest.raises(
         ConfigError, match=r'^`tie_embeddings = "all"` needs one vocabulary, but `src_vocab_size` is 12'
     ):
@@ -212,14 +214,14 @@ def test_another_text_under_an_interrupted_run_is_an_error(
     run = tmp_path / "run"
     with monkeypatch.context() as patch:
         at_step(3, interrupt, patch)
-        with pytest.raises(Interrupted, match="SIGINT"):
+        with pytest.raises(TrainingInterrupted, match="SIGINT"):
             train(small_recipe(*texts), run, quiet=True)
     assert sorted(path.name for path in (run / "checkpoints").iterdir()) == ["step-00000002", "step-00000003"]
     Translator.load(run, "cpu")  # the first validation was at step 3
     before = contents(run)
     write_pairs(tmp_path, reversed_letters(120, seed=2))
     with pytest.raises(
-        DataError, match=f"^the texts are not those that the run in `{re.escape(str(run))}` began with$"
+        DataError, match=f"^the texts differ from those that the run in `{re.escape(str(run))}` was started with$"
     ):
         train(small_recipe(*texts), run, quiet=True)
     assert contents(run) == before
@@ -227,6 +229,7 @@ def test_another_text_under_an_interrupted_run_is_an_error(
     assert (fresh.steps, [line["step"] for line in metrics(run) if line["event"] == "train"]) == (6, [1, 2, 3, 4, 5, 6])
 
 
+@pytest.mark.slow
 def test_a_run_says_what_it_does_on_stderr(
     tmp_path: Path, texts: tuple[str, str], capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -253,7 +256,7 @@ def test_a_plan_writes_nothing(finished_run: Path, monkeypatch: pytest.MonkeyPat
 
 def test_the_model_takes_its_sizes_and_ids_from_the_tokenizers() -> None:
     source, target = Vocabulary("spaces", ("a", "b")), Vocabulary("characters", ("a",), byte_fallback=True)
-    config = fit_to_tokenizers(ModelConfig(d_model=64, pad_id=9, eos_id=8), Tokenizers(source, target))
+    config = fit_to_tokenizers(ModelConfig(d_model=64, pad_id=9, eos_id=8), TokenizerPair(source, target))
     assert (config.src_vocab_size, config.tgt_vocab_size, config.d_model) == (6, 261, 64)
     assert (config.pad_id, config.bos_id, config.eos_id) == (0, 1, 2)
 
@@ -273,7 +276,7 @@ def test_auto_takes_the_precision_that_is_fast_here(
     recipe = small_recipe(*texts, "train.precision=auto")
     monkeypatch.setattr(precision, "bfloat16_gain", lambda device: gain)
     train(recipe, tmp_path / "run", device="cpu", quiet=True)
-    assert stored_recipe(tmp_path / "run").train.precision == chosen
+    assert read_stored_recipe(tmp_path / "run").train.precision == chosen
     # Decided once: the run is the same on a day when the machine measures otherwise.
     monkeypatch.setattr(precision, "bfloat16_gain", lambda device: 3.0 - gain)
     assert train(recipe, tmp_path / "run", device="cpu", quiet=True).already_finished

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from pellucid.config import Recipe
-from pellucid.data import prepare, windows
+from pellucid.data import prepare, window_order
 from pellucid.errors import DataError
 from pellucid.run.run import Run
 from pellucid.training.events import StepEvent
@@ -48,41 +48,37 @@ def mark_of(run: Path) -> str:
 def test_a_run_on_prepared_texts_ends_in_the_same_weights_and_starts_without_them(tmp_path: Path) -> None:
     recipe = recipe_of(tmp_path)
     Run(recipe, tmp_path / "plain", quiet=True).train()
-    kept = replace(recipe, data=replace(recipe.data, prepared=str(tmp_path / "prepared")))
+    kept = replace(recipe, data=replace(recipe.data, cache_dir=str(tmp_path / "prepared")))
     interrupt(kept, tmp_path / "run")
     assert not (tmp_path / "run" / "data" / "train").exists()
-    moved = replace(recipe, data=replace(recipe.data, prepared=str(tmp_path / "elsewhere")))
+    moved = replace(recipe, data=replace(recipe.data, cache_dir=str(tmp_path / "elsewhere")))
     Run(moved, tmp_path / "run", quiet=True).train()
     assert weights(tmp_path / "run") == weights(tmp_path / "plain")
 
 
 @pytest.mark.slow
-def test_a_run_goes_on_in_the_order_that_it_began_in(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(windows, "BLOCK", 16)
-    monkeypatch.setattr(windows, "WINDOW", 64)
+def test_a_run_in_windows_is_resumed_within_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(window_order, "BLOCK", 16)
+    monkeypatch.setattr(window_order, "WINDOW", 64)
     recipe = recipe_of(tmp_path)
     Run(recipe, tmp_path / "sorted", quiet=True).train()
-    interrupt(recipe, tmp_path / "run")
-    monkeypatch.setattr(prepare, "MOST_SORTED", 100)
+    monkeypatch.setattr(window_order, "MOST_SORTED", 100)
     monkeypatch.setattr(prepare, "LEARNED_FROM", 200)
-    Run(recipe, tmp_path / "run", quiet=True).train()  # what counts is how it began, not what is usual now
-    assert weights(tmp_path / "run") == weights(tmp_path / "sorted")
     Run(recipe, tmp_path / "windows", quiet=True).train()
     assert weights(tmp_path / "windows") != weights(tmp_path / "sorted")
-    interrupt(recipe, tmp_path / "again")
-    assert mark_of(tmp_path / "again").endswith(prepare.IN_WINDOWS)
-    monkeypatch.setattr(prepare, "MOST_SORTED", 1000)
-    Run(recipe, tmp_path / "again", quiet=True).train()
-    assert weights(tmp_path / "again") == weights(tmp_path / "windows")
+    interrupt(recipe, tmp_path / "run")
+    assert mark_of(tmp_path / "run").endswith(prepare.IN_WINDOWS)
+    Run(recipe, tmp_path / "run", quiet=True).train()
+    assert weights(tmp_path / "run") == weights(tmp_path / "windows")
 
 
 def test_a_changed_text_is_named_before_anything_is_made_of_it(tmp_path: Path) -> None:
-    recipe = recipe_of(tmp_path, prepared=str(tmp_path / "prepared"))
+    recipe = recipe_of(tmp_path, cache_dir=str(tmp_path / "prepared"))
     interrupt(recipe, tmp_path / "run")
     there = {path.name for path in (tmp_path / "prepared").iterdir() if path.is_dir()}
     changed = tmp_path / "train.tgt"
     changed.write_text("another\n" + changed.read_text(encoding="utf-8").partition("\n")[2], encoding="utf-8")
-    message = f"^the texts are not those that the run in `{tmp_path / 'run'}` began with: `{changed}`$"
+    message = f"^the texts differ from those that the run in `{tmp_path / 'run'}` was started with: `{changed}`$"
     with pytest.raises(DataError, match=message):
         Run(recipe, tmp_path / "run", quiet=True)
     assert {path.name for path in (tmp_path / "prepared").iterdir() if path.is_dir()} == there

@@ -2,6 +2,7 @@
 
 import json
 import shutil
+import time
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -12,18 +13,20 @@ import torch
 from torch import nn
 
 from pellucid.config import ModelConfig, Recipe
-from pellucid.data.prepare import Corpus
+from pellucid.data.prepare import Corpus, TrainingData
 from pellucid.errors import CheckpointError, ConfigError, DataError
+from pellucid.files import records
 from pellucid.model.attention import MultiHeadAttention
 from pellucid.model.families import build_model
 from pellucid.model.parts import Parts
-from pellucid.run import start as start_module
-from pellucid.run.folder import RunFolder, stored_recipe
+from pellucid.run import init_from as start_module
+from pellucid.run import session
+from pellucid.run.folder import RunFolder, read_stored_recipe
 from pellucid.run.run import Run, train
 from pellucid.tasks.translator import Translator
-from pellucid.text.tokenizers import Tokenizers
+from pellucid.text.tokenizers import TokenizerPair
 from pellucid.training.events import StepEvent, ValidationEvent
-from pellucid.training.interrupts import Interrupted
+from pellucid.training.interrupts import TrainingInterrupted
 from pellucid.training.loss import CrossEntropy, Losses
 from pellucid.training.schedule import learning_rate
 from pellucid.weights.opening import open_folder
@@ -90,6 +93,7 @@ def test_looking_changes_nothing_of_what_is_trained(recipe: Recipe, tmp_path: Pa
     assert run.train().already_finished
 
 
+@pytest.mark.slow
 def test_what_was_looked_at_follows_what_is_replaced_later(recipe: Recipe, tmp_path: Path) -> None:
     other = replace(recipe, train=replace(recipe.train, seed=recipe.train.seed + 1, weight_decay=0.5))
     train(other, tmp_path / "other", device="cpu", quiet=True)
@@ -100,6 +104,32 @@ def test_what_was_looked_at_follows_what_is_replaced_later(recipe: Recipe, tmp_p
     assert run.optimizer.param_groups[0]["weight_decay"] == 0.5
     run.train()
     assert weights(tmp_path / "run") == weights(tmp_path / "other")
+
+
+def test_the_model_follows_the_scale_of_the_embeddings(recipe: Recipe) -> None:
+    run = Run(recipe, None, device="cpu", quiet=True)
+    whole = run.model.state_dict()["src_embedding.tokens.weight"]
+    run.recipe = replace(recipe, train=replace(recipe.train, embedding_init_scale=0.25))
+    assert torch.equal(run.model.state_dict()["src_embedding.tokens.weight"], whole * 0.25)
+
+
+def test_encoding_the_texts_counts_in_the_time_budget(
+    recipe: Recipe, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    recipe = replace(recipe, train=replace(recipe.train, budget=1e5, schedule="wsd", learning_rate=0.01))
+    encode, encoded = session.prepare, list[float]()
+
+    def note(*args: Any, **options: Any) -> TrainingData:
+        encoded.append(time.perf_counter())
+        return encode(*args, **options)
+
+    monkeypatch.setattr(session, "prepare", note)
+    run = Run(recipe, tmp_path / "run", device="cpu", quiet=True)
+    run.on_step(lambda event: event.stop())
+    run.train()
+    assert run._trainer is not None
+    assert run._trainer.stopping.clock is not None
+    assert run._trainer.stopping.clock.started < encoded[0]
 
 
 def test_a_loss_that_is_replaced_late_has_its_parameters_trained(recipe: Recipe) -> None:
@@ -128,7 +158,7 @@ def test_an_optimizer_of_another_model_is_refused_and_not_left_out(recipe: Recip
     run = Run(recipe, tmp_path / "run", device="cpu", quiet=True)
     run.optimizer = torch.optim.SGD(run.model.parameters(), lr=0.1)
     run.model = build_model(run.model.config)
-    with pytest.raises(ConfigError, match=r"parameters of `optimizer` \(SGD\) are not the model's$"):
+    with pytest.raises(ConfigError, match=r"parameters of `optimizer` \(SGD\) do not belong to the model$"):
         run.train()
 
 
@@ -161,7 +191,9 @@ def test_of_a_finished_run_the_texts_are_not_needed(finished_run: Path, tmp_path
     folder = shutil.copytree(finished_run, tmp_path / "run")
     before = contents(folder)
     run = Run(
-        replace(stored_recipe(folder), data=replace(stored_recipe(folder).data, src="gone")), folder, device="cpu"
+        replace(read_stored_recipe(folder), data=replace(read_stored_recipe(folder).data, src="gone")),
+        folder,
+        device="cpu",
     )
     assert not run.model.training
     assert run.train().already_finished
@@ -177,7 +209,7 @@ def test_without_a_folder_there_is_no_training(recipe: Recipe) -> None:
 
 def test_a_run_that_somebody_trains_is_refused_when_it_is_made(recipe: Recipe, tmp_path: Path) -> None:
     with (
-        RunFolder(tmp_path / "run").locked(),
+        RunFolder(tmp_path / "run").lock(),
         pytest.raises(ConfigError, match=r"^another process .* is training in"),
     ):
         Run(recipe, tmp_path / "run", quiet=True)
@@ -191,11 +223,12 @@ def test_a_place_that_cannot_be_written_is_refused_before_a_text_is_read(
     (tmp_path / "locked").mkdir()
     # Of root's rights there is nothing that it lacks.
     monkeypatch.setattr("os.access", lambda path, mode: Path(path).name != "locked")
-    monkeypatch.setattr("pellucid.run.run.open_corpus", lambda *_: pytest.fail("a text was read"))
+    monkeypatch.setattr("pellucid.run.inputs.open_corpus", lambda *_: pytest.fail("a text was read"))
     with pytest.raises(ConfigError, match=f"^cannot write to `{tmp_path / place}`: {said}$"):
         Run(recipe, tmp_path / place, quiet=True)
 
 
+@pytest.mark.slow
 def test_the_same_run_goes_on_after_an_interruption(
     recipe: Recipe, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -203,7 +236,7 @@ def test_the_same_run_goes_on_after_an_interruption(
     run = Run(recipe, tmp_path / "run", device="cpu", quiet=True)
     with monkeypatch.context() as patch:
         at_step(3, interrupt, patch)
-        with pytest.raises(Interrupted):
+        with pytest.raises(TrainingInterrupted):
             run.train()
     assert run.train().steps == 6
     assert weights(tmp_path / "run") == weights(tmp_path / "unbroken")
@@ -305,7 +338,7 @@ def test_what_is_replaced_is_trained_and_the_same_script_goes_on(
     for step in (2, 5):
         with monkeypatch.context() as patch:
             at_step(step, interrupt, patch)
-            with pytest.raises(Interrupted):
+            with pytest.raises(TrainingInterrupted):
                 script(recipe, tmp_path / "run", what).train()
     assert script(recipe, tmp_path / "run", what).train().steps == 6
     assert weights(tmp_path / "run") == weights(tmp_path / "unbroken")
@@ -315,10 +348,10 @@ def test_what_is_replaced_is_trained_and_the_same_script_goes_on(
 @pytest.mark.parametrize(
     ("what", "error", "message"),
     [
-        ("data", DataError, "the texts are not those that the run in `{run}` began with"),
+        ("data", DataError, "the texts differ from those that the run in `{run}` was started with"),
         ("given tokenizer", ConfigError, 'the run in `{run}` has `data.tokenizer = "own"`, this command'),
-        ("parts", ConfigError, "the attention of the run in `{run}` was "
-            "`tests.unit.run.test_run_replaced.Halved.from_config`, and now is Pellucid's own"),
+        ("parts", ConfigError, "the attention of the run in `{run}` was `tests.unit.run.test_run_replaced.Halved."
+         "from_config`, and now is the built-in one"),
         ("recipe", ConfigError, "the run in `{run}` has `train.learning_rate = 0.02`, this command"),
         ("loss", CheckpointError, "the loss of the run in `{run}` was `doubled`, and now is that of the settings"),
         ("optimizer", CheckpointError, "the optimizer of the run in `{run}` was `SGD`, and now is that of the"),
@@ -329,9 +362,10 @@ def test_a_script_that_no_longer_replaces_it_is_refused(
     recipe: Recipe, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, what: str, error: type[Exception], message: str
 ) -> None:
     run = tmp_path / "run"
+    monkeypatch.setattr(records, "JUST_NOW", 3600.0)  # or a slow machine notes the stamps of files in between
     with monkeypatch.context() as patch:
         at_step(4, interrupt, patch)
-        with pytest.raises(Interrupted):
+        with pytest.raises(TrainingInterrupted):
             script(recipe, run, what).train()
     before = contents(run)
     with pytest.raises(error) as caught:
@@ -351,9 +385,9 @@ def test_a_finished_run_is_not_opened_without_what_its_model_needs(recipe: Recip
     shutil.rmtree(tmp_path / "copy" / "checkpoints")
     told, given = {
         "parts": ("the attention of the run in `{run}` was `tests.unit.run.test_run_replaced.Halved.from_config`, and "
-                  "now is Pellucid's own", "parts=pellucid.Parts(attention=tests.unit.run.test_run_replaced.Halved."
+                  "now is the built-in one", "parts=pellucid.Parts(attention=tests.unit.run.test_run_replaced.Halved."
                   "from_config)"),
-        "given tokenizer": ("the run in `{run}` began with a tokenizer of its own, "
+        "given tokenizer": ("the run in `{run}` was started with the custom tokenizer "
                             "`tests.unit.run.test_run_replaced.Letters`, and none is given",
                             "tokenizer=tests.unit.run.test_run_replaced.Letters()"),
     }[what]  # fmt: skip
@@ -368,6 +402,7 @@ def test_a_finished_run_is_not_opened_without_what_its_model_needs(recipe: Recip
     assert contents(run) == before
 
 
+@pytest.mark.slow
 def test_pairs_from_python_train_as_files_do(recipe: Recipe, tmp_path: Path) -> None:
     train(recipe, tmp_path / "files", device="cpu", quiet=True)
     empty = replace(recipe, data=replace(recipe.data, src="", tgt=""))
@@ -386,22 +421,21 @@ def test_a_command_cannot_go_on_with_texts_of_a_script(
     run = tmp_path / "run"
     with monkeypatch.context() as patch:
         at_step(4, interrupt, patch)
-        with pytest.raises(Interrupted):
+        with pytest.raises(TrainingInterrupted):
             train(recipe, run, data=PAIRS, device="cpu", quiet=True)
-    with pytest.raises(
-        ConfigError, match=r"began with texts that its script handed over, and none are given$"
-    ) as error:
-        train(stored_recipe(run), run, device="cpu", quiet=True)
+    with pytest.raises(ConfigError, match=r"was started with texts passed in memory, and none are given$") as error:
+        train(read_stored_recipe(run), run, device="cpu", quiet=True)
     assert "pellucid.Run(..., data=...)" in error.value.hint
 
 
+@pytest.mark.slow
 def test_a_tokenizer_of_ones_own_is_named_in_the_folder(recipe: Recipe, tmp_path: Path) -> None:
     train(recipe, tmp_path / "run", tokenizer=Letters(), device="cpu", quiet=True)
     with pytest.raises(CheckpointError, match="Letters") as error:
         Translator.load(tmp_path / "run", "cpu")
     assert "tokenizer=" in error.value.hint
     run = Run(recipe, tmp_path / "run", tokenizer=Letters(), device="cpu", quiet=True)
-    assert Translator(run.model, Tokenizers(Letters())).translate(["a b"])[0].score < 0
+    assert Translator(run.model, TokenizerPair(Letters())).translate(["a b"])[0].score < 0
 
 
 def test_a_module_that_is_swapped_by_hand_is_refused(recipe: Recipe, tmp_path: Path) -> None:
@@ -411,7 +445,8 @@ def test_a_module_that_is_swapped_by_hand_is_refused(recipe: Recipe, tmp_path: P
         run.train()
     assert str(error.value) == (
         "`model.encoder.layers.0.self_attn` is a tests.unit.run.test_run_replaced.Halved, not a "
-        "pellucid.model.attention.MultiHeadAttention: the folder would not say so, and the model could not be loaded"
+        "pellucid.model.attention.MultiHeadAttention: the run folder would not record it, and the model could not be "
+        "loaded"
     )
     assert "parts=pellucid.Parts(attention=...)" in error.value.hint
     assert not (tmp_path / "run").exists()
@@ -431,7 +466,9 @@ def test_an_optimizer_of_another_model_is_refused(recipe: Recipe, tmp_path: Path
         run.optimizer = torch.optim.SGD(run.model.parameters(), lr=0.1)
         setattr(run, replaced, build_model(run.model.config) if replaced == "model" else Letters())
         assert isinstance(run.optimizer, torch.optim.SGD)
-        with pytest.raises(ConfigError, match=r"^35 of the 35 parameters of `optimizer` \(SGD\) are not the model's$"):
+        with pytest.raises(
+            ConfigError, match=r"^35 of the 35 parameters of `optimizer` \(SGD\) do not belong to the model$"
+        ):
             run.train()
 
 
@@ -519,10 +556,11 @@ def test_a_hook_that_cannot_be_called_is_refused_at_once(recipe: Recipe, moment:
 def test_what_training_would_not_hear_of_is_refused(recipe: Recipe, tmp_path: Path, name: str) -> None:
     run = Run(recipe, tmp_path / "run", device="cpu", quiet=True)
     run.on_step(lambda event: setattr(run, name, getattr(run, name)))
-    with pytest.raises(ConfigError, match=f"^`{name}` cannot be replaced any more: the run has begun to train$"):
+    with pytest.raises(ConfigError, match=f"^`{name}` cannot be replaced any more: training has begun$"):
         run.train()
 
 
+@pytest.mark.slow
 def test_a_model_that_is_handed_over_is_trained(recipe: Recipe, tmp_path: Path) -> None:
     run = Run(recipe, tmp_path / "run", device="cpu", quiet=True)
     torch.manual_seed(99)
@@ -541,10 +579,11 @@ def test_what_has_begun_to_train_is_not_replaced(recipe: Recipe, tmp_path: Path)
         run.recipe = recipe
 
     run.on_step(late)
-    with pytest.raises(ConfigError, match=r"^`recipe` cannot be replaced any more: the run has begun to train$"):
+    with pytest.raises(ConfigError, match=r"^`recipe` cannot be replaced any more: training has begun$"):
         run.train()
 
 
+@pytest.mark.slow
 def test_parts_are_in_the_folder_and_needed_to_open_it(recipe: Recipe, tmp_path: Path) -> None:
     parts = Parts(attention=Halved.from_config)
     run = Run(recipe, tmp_path / "run", parts=parts, device="cpu", quiet=True)
@@ -563,7 +602,7 @@ def test_a_model_to_start_from_is_read_and_hashed_once(
     finished_run: Path, recipe: Recipe, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     calls: list[str] = []
-    for name in ("open_folder", "weights_digest"):
+    for name in ("open_folder", "hash_weights"):
         act = getattr(start_module, name)
 
         def counted(*args: Any, name: str = name, act: Any = act, **kwargs: Any) -> Any:
@@ -574,7 +613,7 @@ def test_a_model_to_start_from_is_read_and_hashed_once(
     run = Run(recipe, tmp_path / "run", init_from=finished_run, device="cpu", quiet=True)
     assert run.tokenizers.source.size == run.model.config.src_vocab_size
     run.train()
-    assert sorted(calls) == ["open_folder", "weights_digest"]
+    assert sorted(calls) == ["hash_weights", "open_folder"]
 
 
 @pytest.mark.slow
@@ -592,7 +631,7 @@ def test_a_model_with_a_tokenizer_of_ones_own_is_started_from(
     started("unbroken").train()
     with monkeypatch.context() as patch:
         at_step(4, interrupt, patch)
-        with pytest.raises(Interrupted):
+        with pytest.raises(TrainingInterrupted):
             started("run").train()
     first.rename(tmp_path / "gone")
     started("run").train()
@@ -603,7 +642,7 @@ def test_a_model_with_a_tokenizer_of_ones_own_is_started_from(
 def test_a_tokenizer_beside_a_model_to_start_from_is_refused(
     finished_run: Path, recipe: Recipe, tmp_path: Path
 ) -> None:
-    message = r"^`tokenizer=` has no effect: the tokenizer is that of `"
+    message = r"^`tokenizer=` has no effect: the run uses the tokenizer of `"
     with pytest.raises(ConfigError, match=message):
         Run(recipe, tmp_path / "run", init_from=finished_run, tokenizer=Letters(), quiet=True)
     run = Run(recipe, tmp_path / "run", init_from=finished_run, device="cpu", quiet=True)
@@ -614,7 +653,7 @@ def test_a_tokenizer_beside_a_model_to_start_from_is_refused(
 @pytest.mark.slow
 def test_a_model_with_a_tokenizer_of_ones_own_is_gone_on_with(recipe: Recipe, tmp_path: Path) -> None:
     train(recipe, tmp_path / "first", tokenizer=(Letters(), Letters()), device="cpu", quiet=True)
-    with pytest.raises(CheckpointError, match="tokenizer of its own"):
+    with pytest.raises(CheckpointError, match="uses the custom tokenizer"):
         Run(recipe, tmp_path / "run", init_from=tmp_path / "first", quiet=True)
     for _ in range(2):  # the second time, its folder is gone
         both = (Letters(), Letters())
@@ -629,7 +668,7 @@ def test_a_model_with_a_tokenizer_of_ones_own_is_gone_on_with(recipe: Recipe, tm
 
 @pytest.mark.slow
 def test_the_plan_of_a_budget_is_looked_at_and_its_recipe_replaced(recipe: Recipe, tmp_path: Path) -> None:
-    settings = ["train.steps=6", "model.d_model=16", "train.validate_decode=4"]
+    settings = ["train.steps=6", "model.d_model=16", "train.decode_and_evaluate=4"]
 
     def planned() -> Run:
         run = Run(recipe, tmp_path / "run", budget="1m", overrides=settings, device="cpu", quiet=True)
@@ -641,7 +680,7 @@ def test_the_plan_of_a_budget_is_looked_at_and_its_recipe_replaced(recipe: Recip
     assert run.plan.recipe == run.recipe
     assert not (tmp_path / "run").exists()
     run.train()
-    assert stored_recipe(tmp_path / "run").train.label_smoothing == 0.2
+    assert read_stored_recipe(tmp_path / "run").train.label_smoothing == 0.2
     assert planned().train().already_finished
 
 

@@ -32,6 +32,7 @@ def _validations(run: Path) -> list[dict[str, Any]]:
     return [row for row in map(json.loads, lines) if row["event"] == "validation"]
 
 
+@pytest.mark.slow
 def test_a_classifier_is_trained(tmp_path: Path) -> None:
     src, tgt = write_labelled(tmp_path, labelled_letters(300))
     recipe = small_recipe_for(CLASSIFY, src, tgt, "train.steps=60", "train.learning_rate=1e-2", "model.dropout=0")
@@ -67,6 +68,7 @@ def test_a_label_that_the_training_text_lacks(tmp_path: Path) -> None:
         train(small_recipe_for(CLASSIFY, src, tgt, *texts), tmp_path / "run", device="cpu", quiet=True)
 
 
+@pytest.mark.slow
 def test_a_language_model_of_lines(tmp_path: Path) -> None:
     src = write_alphabet(tmp_path)
     recipe = small_recipe_for(GENERATE, src, "", *LEARNING)
@@ -81,6 +83,7 @@ def test_a_language_model_of_lines(tmp_path: Path) -> None:
     assert not (tmp_path / "run" / "data" / "train" / "source.ids").exists(), "nothing is stored twice"
 
 
+@pytest.mark.slow
 def test_a_language_model_of_running_text(tmp_path: Path) -> None:
     src = write_alphabet(tmp_path)
     recipe = small_recipe_for(RUNNING, src, "", *LEARNING)
@@ -134,10 +137,12 @@ def test_what_is_for_translators_is_refused(settings: tuple[str, ...], tmp_path:
     src, tgt = write_labelled(tmp_path, labelled_letters(40))
     if settings is GENERATE:
         tgt = ""
-    with pytest.raises(ConfigError, match=r"^`budget=` plans translators, and the recipe has `task = "):
+    with pytest.raises(ConfigError, match=r"^`budget=` is for translators, but the recipe has `task = "):
         train(small_recipe_for(settings, src, tgt), tmp_path / "run", budget="1m", quiet=True)
-    with pytest.raises(ConfigError, match=r"^`data\.subword_sampling` \(0\.1\) is for `task = \"translate\"`, not"):
-        train(small_recipe_for(settings, src, tgt, "data.subword_sampling=0.1"), tmp_path / "run", quiet=True)
+    with pytest.raises(
+        ConfigError, match=r"^`data\.subword_regularization` \(0\.1\) is for `task = \"translate\"`, not"
+    ):
+        train(small_recipe_for(settings, src, tgt, "data.subword_regularization=0.1"), tmp_path / "run", quiet=True)
     with pytest.raises(ConfigError, match=r"^`data\.concatenate` \(0\.1\) is for `task = \"translate\"`, not for"):
         train(small_recipe_for(settings, src, tgt, "data.concatenate=0.1"), tmp_path / "run", quiet=True)
     assert not (tmp_path / "run").exists()
@@ -145,12 +150,12 @@ def test_what_is_for_translators_is_refused(settings: tuple[str, ...], tmp_path:
 
 def test_a_language_model_has_no_target(tmp_path: Path) -> None:
     src, tgt = write_labelled(tmp_path, labelled_letters(40))
-    with pytest.raises(ConfigError, match=r"^`data\.tgt` is given \(.*train\.tgt\)$"):
+    with pytest.raises(ConfigError, match=r"^`data\.tgt=` is given \(.*train\.tgt\)$"):
         train(small_recipe_for(GENERATE, src, tgt), tmp_path / "run", quiet=True)
-    with pytest.raises(ConfigError, match=r"^a running text is `data\.src` alone$"):
+    with pytest.raises(ConfigError, match=r"^a continuous text is a source alone \(`data\.src`\)$"):
         train(small_recipe_for(RUNNING, src, tgt), tmp_path / "run", quiet=True)
-    with pytest.raises(ConfigError, match=r"^`data\.weights` \(\[2\.0\]\) mean nothing to a running text$"):
-        train(small_recipe_for(RUNNING, src, "", "data.weights=[2.0]"), tmp_path / "run", quiet=True)
+    with pytest.raises(ConfigError, match=r"^`data\.corpus_weights` \(\[2\.0\]\) have no effect on a continuous text$"):
+        train(small_recipe_for(RUNNING, src, "", "data.corpus_weights=[2.0]"), tmp_path / "run", quiet=True)
 
 
 def test_too_little_running_text(tmp_path: Path) -> None:
@@ -179,7 +184,9 @@ def test_a_model_of_another_family_cannot_learn_the_task(tmp_path: Path) -> None
     alphabet = write_alphabet(tmp_path)
     train(small_recipe_for(GENERATE, alphabet, ""), tmp_path / "lm", device="cpu", quiet=True)
     src, tgt = write_labelled(tmp_path, labelled_letters(40))
-    with pytest.raises(ConfigError, match=r'lm` holds a model of another family: `task = "classify"` needs an encoder'):
+    with pytest.raises(
+        ConfigError, match=r'lm` holds a model of another family: `task = "classify"` requires an encoder'
+    ):
         train(small_recipe_for(CLASSIFY, src, tgt), tmp_path / "run", init_from=tmp_path / "lm", quiet=True)
     result = train(
         small_recipe_for(GENERATE, alphabet, ""), tmp_path / "on", init_from=tmp_path / "lm", device="cpu", quiet=True

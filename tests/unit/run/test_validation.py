@@ -12,8 +12,9 @@ import torch.nn.functional as F
 from pellucid.config import Recipe, TrainConfig
 from pellucid.data.prepare import TrainingData, open_corpus, prepare
 from pellucid.evaluation.scores import corpus_scores
-from pellucid.run.validation import Validator, _shown
-from pellucid.tasks.translator import Translation, Translator
+from pellucid.run.validation import Validator, _shorten_for_display
+from pellucid.tasks.translation import Translation
+from pellucid.tasks.translator import Translator
 from pellucid.training.log import RunLog
 from pellucid.training.validation import Validation
 
@@ -22,7 +23,9 @@ from pellucid.training.validation import Validation
 def prepared(finished_run: Path, translator: Translator, tmp_path_factory: pytest.TempPathFactory) -> TrainingData:
     folder = tmp_path_factory.mktemp("prepared")
     corpus = open_corpus(Recipe.load(finished_run / "recipe.toml").data)
-    return prepare(corpus, translator.tokenizers, folder / "data", RunLog(folder, 1, quiet=True).say, resuming=False)
+    return prepare(
+        corpus, translator.tokenizers, folder / "data", RunLog(folder, 1, quiet=True).log_line, resuming=False
+    )
 
 
 def validate(translator: Translator, prepared: TrainingData, **settings: int) -> Validation:
@@ -38,7 +41,7 @@ def test_the_loss_is_the_mean_over_all_tokens(translator: Translator, prepared: 
         total += F.cross_entropy(logits[0], target[0, 1:], reduction="sum").item()
         tokens += len(tgt) + 1
     for budget in (10, 4096):
-        found = validate(translator, prepared, batch_tokens=budget, validate_decode=0)
+        found = validate(translator, prepared, batch_tokens=budget, decode_and_evaluate=0)
         assert found.loss == pytest.approx(total / tokens, rel=1e-5)
         size = sum(len(f"{target}\n".encode()) for _, target in prepared.valid_pairs)
         assert found.bits_per_byte == pytest.approx(total / math.log(2) / size, rel=1e-5)
@@ -49,12 +52,12 @@ def test_the_loss_is_the_mean_over_all_tokens(translator: Translator, prepared: 
 def test_bleu_is_of_the_first_sentences_translated_greedily(
     translator: Translator, prepared: TrainingData, count: int
 ) -> None:
-    found = validate(translator, prepared, validate_decode=count)
+    found = validate(translator, prepared, decode_and_evaluate=count)
     sources, references = zip(*prepared.valid_pairs[:count], strict=True)
     outputs = [t.text for t in translator.translate(sources, beam_size=1)]
     assert (found.bleu, found.chrf, found.tokenizer) == corpus_scores(outputs, references)
     sample = zip(("source", "reference", "output"), (sources[0], references[0], outputs[0]), strict=True)
-    assert found.sample == "\n".join(f"  {name:<10} {_shown(text)}" for name, text in sample)
+    assert found.sample == "\n".join(f"  {name:<10} {_shorten_for_display(text)}" for name, text in sample)
 
 
 @pytest.mark.parametrize(
@@ -71,7 +74,7 @@ def test_bleu_is_of_the_first_sentences_translated_greedily(
     ],
 )
 def test_a_sample_that_repeats_itself_is_cut(text: str, shown: str) -> None:
-    assert _shown(text) == shown
+    assert _shorten_for_display(text) == shown
 
 
 def test_bleu_is_cut_as_the_script_asks(
@@ -81,7 +84,7 @@ def test_bleu_is_cut_as_the_script_asks(
         Translator, "translate", lambda self, sources, **_: [Translation("一只黑狗在街上走路", 0.0, [])] * len(sources)
     )
     pairs = [(source, "一只黑狗在街上跑步") for source, _ in prepared.valid_pairs]
-    found = validate(translator, replace(prepared, valid_pairs=pairs), validate_decode=3)
+    found = validate(translator, replace(prepared, valid_pairs=pairs), decode_and_evaluate=3)
     assert found.tokenizer == "zh"
     assert found.bleu is not None
     assert found.bleu > 40
@@ -95,18 +98,23 @@ def test_without_sentences_to_translate_the_loss_decides(translator: Translator,
 
 
 @pytest.mark.parametrize(
-    ("settings", "count"), [({}, 12), ({"budget": 10.0}, 5), ({"budget": 5.0, "validate_decode": 7}, 7)]
+    ("settings", "count"), [({}, 12), ({"budget": 10.0}, 5), ({"budget": 5.0, "decode_and_evaluate": 7}, 7)]
 )
 def test_the_choice_at_the_end_is_on_all_sentences_or_as_many_as_the_budget_bears(
     translator: Translator, prepared: TrainingData, settings: dict[str, Any], count: int
 ) -> None:
     pairs = (prepared.valid_pairs * 12)[:12]
     more = replace(prepared, valid_pairs=pairs)
-    config = TrainConfig(**{"validate_decode": 3} | settings)
-    validator = Validator(translator.model, more, config).of_all()
+    config = TrainConfig(**{"decode_and_evaluate": 3} | settings)
+    validator = Validator(translator.model, more, config).for_all_text()
     with torch.inference_mode():
         found = validator()
     sources, references = zip(*pairs[:count], strict=True)
     outputs = [t.text for t in translator.translate(sources, beam_size=1)]
     assert found.bleu == corpus_scores(outputs, references)[0]
-    assert Validator(translator.model, more, replace(config, validate_decode=0)).of_all().config.validate_decode == 0
+    assert (
+        Validator(translator.model, more, replace(config, decode_and_evaluate=0))
+        .for_all_text()
+        .config.decode_and_evaluate
+        == 0
+    )

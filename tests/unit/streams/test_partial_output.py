@@ -15,9 +15,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from pellucid.data import chunks
 from pellucid.errors import ConfigError, DataError
-from pellucid.streams import partial_output, streams
-from pellucid.streams.streams import Stream, answering, opened
+from pellucid.streams import partial_output
+from pellucid.streams.streams import LineStream, open_input, open_output_stream
 
 COMMAND = {"verb": "turn", "model": "a"}
 LINES = [f"line {number}" for number in range(300)]
@@ -44,19 +45,19 @@ def stopping_at(place: int) -> Callable[[list[str], int], list[str]]:
 
 
 def run(folder: Path, answer: Any = turned, command: dict[str, Any] = COMMAND, **given: Any) -> None:
-    stream = Stream(str(folder / "in"), str(folder / "out"), **given)
+    stream = LineStream(str(folder / "in"), str(folder / "out"), **given)
     with (
-        opened(stream) as source,
-        answering(stream, source, command=lambda: command, nothing=("", "")) as answers,
+        open_input(stream) as source,
+        open_output_stream(stream, source, command=lambda: command, nothing=("", "")) as answers,
     ):
         for place, lines in answers:
             answers.write(answer(lines, place))
 
 
 @pytest.fixture(autouse=True)
-def _small_stretches(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(streams, "FIRST_STRETCH", 3)
-    monkeypatch.setattr(streams, "STRETCH", 10)
+def _small_chunks(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(chunks, "FEWEST", 3)
+    monkeypatch.setattr(chunks, "MOST", 10)
 
 
 @pytest.fixture
@@ -84,30 +85,32 @@ def test_stopped_again_and_again(folder: Path, capsys: pytest.CaptureFixture[str
     for stop, kept in ((50, 43), (50, 46), (200, 199), (299, 292)):
         with pytest.raises(Stop):
             run(folder, stopping_at(stop))
-        assert f"kept: {kept} lines in `{folder / 'out.partial'}`; the same" in capsys.readouterr().err
+        assert f"kept {kept} lines in `{folder / 'out.partial'}`; run the same" in capsys.readouterr().err
         assert not (folder / "out").exists()
     run(folder)
     assert finished(folder)
-    assert capsys.readouterr().err == f"going on after line 292: `{folder / 'out.partial'}` has those before it\n"
+    assert capsys.readouterr().err == f"resuming after line 292: `{folder / 'out.partial'}` has the lines before it\n"
 
 
-@pytest.mark.parametrize(("change", "said"), [("", "going on after line 93: "), ("x", "is begun anew: the input is")])
+@pytest.mark.parametrize(
+    ("change", "said"), [("", "resuming after line 93: "), ("x", "is started over: the input differs")]
+)
 def test_a_pipe_is_gone_on_with_or_read_anew(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], change: str, said: str
 ) -> None:
     def pipe(lines: list[str], answer: Any) -> None:
         data = "".join(f"{line}\n" for line in lines).encode()
         monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(data)))
-        stream = Stream("-", str(tmp_path / "out"))
+        stream = LineStream("-", str(tmp_path / "out"))
         with (
-            opened(stream) as source,
-            answering(stream, source, command=lambda: COMMAND, nothing=("", "")) as answers,
+            open_input(stream) as source,
+            open_output_stream(stream, source, command=lambda: COMMAND, nothing=("", "")) as answers,
         ):
             for place, some in answers:
                 answers.write(answer(some, place))
 
-    monkeypatch.setattr(streams, "FIRST_STRETCH", 1)
-    monkeypatch.setattr(streams, "STRETCH", 1)
+    monkeypatch.setattr(chunks, "FEWEST", 1)
+    monkeypatch.setattr(chunks, "MOST", 1)
     with pytest.raises(Stop):
         pipe(LINES, stopping_at(93))
     capsys.readouterr()
@@ -120,13 +123,13 @@ def test_a_pipe_is_gone_on_with_or_read_anew(
 @pytest.mark.parametrize(
     ("change", "reason"),
     [
-        (lambda folder: (folder / "in").write_text("another\n" * 300), "the input is another one"),
-        (lambda folder: (folder / "in").write_text("line 0\nline 1\n"), "the input is another one"),
-        (lambda folder: (folder / "out.partial").write_text("another\n" * 100), "it has been changed"),
-        (lambda folder: os.truncate(folder / "out.partial", 10), "it has been changed"),
-        (lambda folder: (folder / "out.partial.json").unlink(), "nothing says what it is of"),
-        (lambda folder: (folder / "out.partial.json").write_text("{"), "nothing says what it is of"),
-        (lambda folder: (folder / "out.partial.json").write_text("[" * 100_000), "nothing says what it is of"),
+        (lambda folder: (folder / "in").write_text("another\n" * 300), "the input differs"),
+        (lambda folder: (folder / "in").write_text("line 0\nline 1\n"), "the input differs"),
+        (lambda folder: (folder / "out.partial").write_text("another\n" * 100), "it was changed"),
+        (lambda folder: os.truncate(folder / "out.partial", 10), "it was changed"),
+        (lambda folder: (folder / "out.partial.json").unlink(), "it has no record"),
+        (lambda folder: (folder / "out.partial.json").write_text("{"), "it has no record"),
+        (lambda folder: (folder / "out.partial.json").write_text("[" * 100_000), "it has no record"),
     ],
 )
 def test_what_is_not_its_beginning_is_begun_anew(
@@ -137,7 +140,7 @@ def test_what_is_not_its_beginning_is_begun_anew(
     change(folder)
     capsys.readouterr()
     run(folder)
-    assert capsys.readouterr().err == f"`{folder / 'out.partial'}` is begun anew: {reason}\n"
+    assert capsys.readouterr().err == f"`{folder / 'out.partial'}` is started over: {reason}\n"
     lines = (folder / "in").read_text(encoding="utf-8").splitlines()
     assert (folder / "out").read_text(encoding="utf-8") == "".join(f"{line}\n" for line in turned(lines, 0))
 
@@ -145,13 +148,13 @@ def test_what_is_not_its_beginning_is_begun_anew(
 @pytest.mark.parametrize(
     ("given", "reason"),
     [
-        ({"command": COMMAND | {"model": "b"}}, "it is of another command, whose `model` differed"),
+        ({"command": COMMAND | {"model": "b"}}, "it is from another command with other `model`"),
         (
             {"command": COMMAND | {"model": "b", "beam_size": 3}},
-            "it is of another command, whose `model` and `beam_size` differed",
+            "it is from another command with other `model` and `beam_size`",
         ),
-        ({"on_bad_utf8": "skip"}, "it is of another command, whose `on_bad_utf8` differed"),
-        ({"fresh": True}, "a fresh start was asked for"),
+        ({"on_bad_utf8": "skip"}, "it is from another command with other `on_bad_utf8`"),
+        ({"fresh": True}, "a fresh start was requested"),
     ],
 )
 def test_another_command_begins_anew(
@@ -161,7 +164,19 @@ def test_another_command_begins_anew(
         run(folder, stopping_at(100))
     capsys.readouterr()
     run(folder, **given)
-    assert capsys.readouterr().err == f"`{folder / 'out.partial'}` is begun anew: {reason}\n"
+    assert capsys.readouterr().err == f"`{folder / 'out.partial'}` is started over: {reason}\n"
+    assert finished(folder)
+
+
+def test_a_command_that_an_earlier_version_recorded_is_gone_on_with(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    before = {**COMMAND, "no_repeat_ngram": 2, "sampling": {"epsilon": 0.1}}
+    with pytest.raises(Stop):
+        run(folder, stopping_at(100), before)
+    capsys.readouterr()
+    run(folder, command={**COMMAND, "no_repeat_ngram_size": 2, "sampling": {"epsilon_cutoff": 0.1}})
+    assert capsys.readouterr().err.startswith("resuming after line ")
     assert finished(folder)
 
 
@@ -216,8 +231,8 @@ def test_wherever_it_is_stopped(tmp_path_factory: pytest.TempPathFactory, stops:
     folder = tmp_path_factory.mktemp("stopped")
     (folder / "in").write_text("".join(f"{line}\n" for line in LINES), encoding="utf-8")
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(streams, "FIRST_STRETCH", a)
-        patch.setattr(streams, "STRETCH", b)
+        patch.setattr(chunks, "FEWEST", a)
+        patch.setattr(chunks, "MOST", b)
         for stop in stops:
             try:
                 run(folder, stopping_at(stop))
@@ -232,11 +247,11 @@ KILLED = """
 import os, signal, sys
 from pathlib import Path
 from pellucid.streams import partial_output
-from pellucid.streams import streams
+from pellucid.data import chunks
 sys.path.insert(0, sys.argv[1])
 from tests.unit.streams.test_partial_output import COMMAND, run, turned
 
-streams.FIRST_STRETCH, streams.STRETCH = 3, 10
+chunks.FEWEST, chunks.MOST = 3, 10
 partial_output.SECONDS_BETWEEN_RECORDS = 0.0
 left = int(sys.argv[3])
 fsync = os.fsync

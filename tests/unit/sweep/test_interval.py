@@ -13,10 +13,10 @@ def test_the_quantile_is_that_of_the_tables(degrees: int, quantile: float) -> No
 
 
 def test_three_values_have_mean_and_half_width() -> None:
-    found = Mean.of([40.0, 41.0, 42.0])
+    found = Mean.from_values([40.0, 41.0, 42.0])
     assert found.value == 41.0
     assert found.half_width == pytest.approx(4.30265 / 3**0.5, rel=1e-5)  # their standard deviation is 1
 
 
 def test_one_value_has_no_interval() -> None:
-    assert Mean.of([40.0]) == Mean(40.0, None, 1)
+    assert Mean.from_values([40.0]) == Mean(40.0, None, 1)

@@ -10,13 +10,13 @@ from pellucid.config import DecodeConfig, ModelConfig
 from pellucid.errors import CheckpointError, ConfigError, DataError, DecodingError
 from pellucid.model.families import EncoderOnly, SequenceClassifier
 from pellucid.tasks.classifier import Classifier
-from pellucid.text.tokenizers import Tokenizers
+from pellucid.text.tokenizers import TokenizerPair
 from pellucid.text.vocabulary import Vocabulary
 from pellucid.weights.folder import save_description, save_weights
 from tests.rounding import NETWORK
 
 CHARACTERS = Vocabulary("characters", tuple(" abcdefghijklm"))
-TOKENIZERS = Tokenizers(CHARACTERS, CHARACTERS)
+TOKENIZERS = TokenizerPair(CHARACTERS, CHARACTERS)
 LABELS = ("bad", "good", "so so")
 TEXTS = ["abc", "", "a", "abcdefgh ijkl", "mlk", "aaaaaaa", "b c"]
 
@@ -62,7 +62,7 @@ def test_batches_change_nothing(pad_id: int | None) -> None:
 
 def test_what_does_not_fit_is_cut_off_and_said() -> None:
     model = classifier()
-    message = "^the longest text has 22 tokens, and the model has 16 positions: what does not fit is cut off$"
+    message = "^the longest text has 22 tokens, and the model has 16 positions: longer texts are truncated$"
     with pytest.warns(UserWarning, match=message):
         (found,) = model.classify(["ab" * 10])
     assert found == model.classify(["ab" * 7])[0]
@@ -81,9 +81,9 @@ def test_pairs_of_texts() -> None:
 
 
 def test_pairs_need_a_model_with_segments() -> None:
-    with pytest.raises(DataError, match=r"^text 2 is a pair, but the model tells no segments apart \(.* is 0\)$"):
+    with pytest.raises(DataError, match=r"^text 2 is a pair, but the model has no segments \(.* is 0\)$"):
         classifier().classify(["a", ("b", "c")])
-    with pytest.raises(DataError, match=r"^text 1 is no text and no pair of texts: \('a', 'b', 'c'\)$"):
+    with pytest.raises(DataError, match=r"^text 1 is neither a string nor a pair of strings: \('a', 'b', 'c'\)$"):
         classifier(num_segments=2).classify([("a", "b", "c")])  # type: ignore[list-item]
     with pytest.raises(DataError, match="not one text of 3 characters"):
         classifier().classify("abc")

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from pellucid.config import SamplingConfig
-from pellucid.tasks.confidence import Forced, assess, words_of
+from pellucid.tasks.confidence import ForcedDecoding, compute_word_features, estimate_confidence
 from pellucid.tasks.translator import Translator
 from pellucid.text.tokenizer_training import train_tokenizer
 from tests.rounding import NETWORK
@@ -23,15 +23,15 @@ def test_a_words_probability_is_the_product_of_its_pieces() -> None:
     tokenizer = train_tokenizer("bpe", lines, vocab_size=40, byte_fallback=False)
     ids = tokenizer.encode("walking dogs.")
     values = [-0.1 * (i + 1) for i in range(len(ids) + 1)]
-    words, features = words_of(tokenizer, [Forced([3], ids, values)])
+    words, features = compute_word_features(tokenizer, [ForcedDecoding([3], ids, values)])
     assert [text for text, _ in words] == ["walking", "dogs", "."]
     assert len(ids) > 3, "some word has several pieces"
     assert math.fsum(value for _, value in words) == pytest.approx(math.fsum(values[:-1]))
-    sure = assess(tokenizer, None, "x", "walking dogs.", [Forced([3], ids, values)])
+    sure = estimate_confidence(tokenizer, None, "x", "walking dogs.", [ForcedDecoding([3], ids, values)])
     assert [word.probability for word in sure.words] == pytest.approx([math.exp(value) for _, value in words])
     assert sure.probability == pytest.approx(np.mean([word.probability for word in sure.words]))
     assert not sure.calibrated
-    fitted = assess(tokenizer, MADE, "x", "walking dogs.", [Forced([3], ids, values)])
+    fitted = estimate_confidence(tokenizer, MADE, "x", "walking dogs.", [ForcedDecoding([3], ids, values)])
     odds = math.log(math.exp(words[0][1]) / (1 - math.exp(words[0][1])))
     assert features[0][0] == pytest.approx(odds)
     assert fitted.words[0].probability == pytest.approx(1 / (1 + math.exp(-0.5 - odds)))
@@ -70,9 +70,9 @@ def test_an_empty_line_has_no_words(translator: Translator) -> None:
 
 def test_drawn_translations_and_given_pairs_have_it_too(translator: Translator) -> None:
     (drawn,) = translator.sample(["a b c"], SamplingConfig(seed=3), confidence=True)
-    (scored,) = translator.scored(["a b c"], [drawn.text], confidence=True)
+    (scored,) = translator.score_sequences(["a b c"], [drawn.text], confidence=True)
     assert drawn.confidence is not None
     assert scored.confidence is not None
     values = [[word.log_probability for word in one.words] for one in (drawn.confidence, scored.confidence)]
     assert values[0] == pytest.approx(values[1], abs=NETWORK)
-    assert translator.scored(["a b c"], ["a b c"])[0].confidence is None
+    assert translator.score_sequences(["a b c"], ["a b c"])[0].confidence is None

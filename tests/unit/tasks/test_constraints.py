@@ -5,8 +5,8 @@ import pytest
 from pellucid.config import DecodeConfig
 from pellucid.errors import ConfigError, DataError
 from pellucid.tasks.translator import Translator
-from pellucid.text.tokenizers import Tokenizers
-from pellucid.text.training_text import TrainingText
+from pellucid.text.tokenizers import TokenizerPair
+from pellucid.text.training_text import TrainingTextStats
 from pellucid.text.vocabulary import Vocabulary
 from tests.rounding import NETWORK
 from tests.unit.decoding.models import random_model
@@ -22,9 +22,9 @@ def translator() -> Translator:
     decode = DecodeConfig(beam_size=3, max_length=9)
     return Translator(
         model,
-        Tokenizers(LETTERS, LETTERS),
+        TokenizerPair(LETTERS, LETTERS),
         decode,
-        text=TrainingText(source_length=9, source_longest=9, sentence_ends=0.9, several_sentences=0.0),
+        text=TrainingTextStats(source_length=9, source_longest=9, sentence_ends=0.9, several_sentences=0.0),
     )
 
 
@@ -45,24 +45,24 @@ def test_each_line_begins_as_it_must(translator: Translator) -> None:
 
 def test_a_stream_takes_pairs(translator: Translator) -> None:
     pairs = list(zip(LINES, PREFIXES, strict=True))
-    assert translator.answer(pairs, 0, prefixed=True) == translator.translate(LINES, prefixes=PREFIXES)
+    assert translator.process_lines(pairs, 0, prefixed=True) == translator.translate(LINES, prefixes=PREFIXES)
 
 
 def test_lengths_and_repetitions_are_a_sentences(translator: Translator) -> None:
-    (found,) = translator.translate(LINES[3:], min_length=7, no_repeat_ngram=1, beam_size=1)
+    (found,) = translator.translate(LINES[3:], min_length=7, no_repeat_ngram_size=1, beam_size=1)
     assert all(len(set(part.text)) == len(part.text) >= 7 for part in found.sentences)
 
 
 def test_what_cannot_be_asked_for(translator: Translator) -> None:
-    with pytest.raises(DataError, match="4 sources and 1 prefixes: each source has one"):
+    with pytest.raises(DataError, match="4 sources and 1 prefixes: each source needs one"):
         translator.translate(LINES, prefixes=["a"])
     with pytest.raises(
-        DataError, match=r"the prefix `a{12}` has 1\d tokens, and the translation of its line at most 9"
+        DataError, match=r"the prefix `a{12}` has 1\d tokens, but the translation of its line has at most 9"
     ):
         translator.translate(["a"], prefixes=["a" * 12])
     with pytest.raises(ConfigError, match=r"`min_length` \(12\) exceeds `max_length` \(9\)"):
         translator.translate(["a"], min_length=12)
-    with pytest.raises(ConfigError, match="`prefixes=` is of `translate` alone, and means nothing to a trace"):
+    with pytest.raises(ConfigError, match="`prefixes=` is an option of `translate`, and has no effect on a trace"):
         translator.trace("a", prefixes=["a"])
-    with pytest.raises(DataError, match="a list of lines is wanted"):
+    with pytest.raises(DataError, match="expected a list of lines"):
         translator.translate(["a"], prefixes="a")

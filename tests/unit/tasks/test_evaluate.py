@@ -12,6 +12,7 @@ from pellucid.tasks.evaluate import evaluate
 from pellucid.tasks.translator import Translator
 
 
+@pytest.mark.slow
 def test_scores_are_of_the_translations(finished_run: Path) -> None:
     translator = Translator.load(finished_run, "cpu")
     sources, references = ["a b c d e", "b a", ""], ["e d c b a", "a b", "c"]
@@ -30,12 +31,12 @@ def test_scores_are_of_the_translations(finished_run: Path) -> None:
 def test_how_a_folder_is_opened_is_handed_on_and_refused_for_what_is_open(finished_run: Path) -> None:
     assert evaluate(finished_run, ["a b"], ["b a"], device="cpu", dtype="float32").signature
     own = Parts(norm=lambda config: torch.nn.LayerNorm(config.d_model))
-    with pytest.raises(CheckpointError, match=r"has no parts of your own, but norm=.* is given"):
+    with pytest.raises(CheckpointError, match=r"has no custom parts, but norm=.* is given"):
         evaluate(finished_run, ["a b"], ["b a"], parts=own)
     with pytest.raises(ConfigError, match="`tokenizer=` is given, but"):
         evaluate(finished_run, ["a b"], ["b a"], tokenizer=Translator.load(finished_run, "cpu").tokenizers)
     with pytest.raises(ConfigError, match=r"`revision` .* is for a name on the hub"):
         evaluate(finished_run, ["a b"], ["b a"], revision="v2")
-    message = "^`device=` says how a folder is opened, but a Translator is given, which is open$"
+    message = "^`device=` is an option for opening a folder, but a Translator is given, which is open already$"
     with pytest.raises(ConfigError, match=message):
         evaluate(Translator.load(finished_run, "cpu"), ["a b"], ["b a"], device="cpu")

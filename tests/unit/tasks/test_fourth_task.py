@@ -12,13 +12,13 @@ import torch
 
 import pellucid
 from pellucid.config import TASKS, ModelConfig, Task
-from pellucid.data.classified import classifier_input
+from pellucid.data.labels import classifier_input
 from pellucid.errors import CheckpointError, ConfigError
 from pellucid.evaluation.label_scores import LabelScores, score_labels
 from pellucid.model.families import EncoderOnly
-from pellucid.tasks.task import TextModel, open_task, task_in
+from pellucid.tasks.task import TextModel, detect_task, open_task
 from pellucid.tasks.tracing import trace_text
-from pellucid.text.tokenizers import Tokenizers
+from pellucid.text.tokenizers import TokenizerPair
 from pellucid.text.vocabulary import Vocabulary
 from pellucid.tracing.trace import Trace
 from pellucid.weights.folder import SavedModel
@@ -38,7 +38,7 @@ FILL = Task(
 )
 GAP = "_"
 LETTERS = Vocabulary("characters", tuple(f"abcdefgh{GAP}"))
-PAIR = Tokenizers(LETTERS, LETTERS)
+PAIR = TokenizerPair(LETTERS, LETTERS)
 LINES = ["ab_d", "", "_bcde_gh", "abc"]
 
 
@@ -48,7 +48,7 @@ class Filler(TextModel[EncoderOnly]):
     task = FILL
 
     @classmethod
-    def _opened(cls, saved: SavedModel, tokenizers: Tokenizers) -> Self:
+    def _from_saved(cls, saved: SavedModel, tokenizers: TokenizerPair) -> Self:
         assert isinstance(saved.model, EncoderOnly)
         return cls(saved.model, tokenizers, saved.decode)
 
@@ -64,7 +64,7 @@ class Filler(TextModel[EncoderOnly]):
         best = [letters[row[letters].argmax()] for row in logits[1 : 1 + len(line)]]
         return "".join(LETTERS.decode([new]) if old == GAP else old for old, new in zip(line, best, strict=True))
 
-    def answer(self, lines: Sequence[str], place: int) -> list[str]:
+    def process_lines(self, lines: Sequence[str], place: int) -> list[str]:
         return self.fill(lines)
 
     def stream(self, lines: Iterable[str]) -> Iterator[str]:
@@ -98,7 +98,7 @@ def test_it_is_saved_and_loaded(folder: Path) -> None:
     assert json.loads((folder / "pellucid.json").read_text(encoding="utf-8"))["task"] == "fill"
     assert "# A masked language model\n" in (folder / "README.md").read_text(encoding="utf-8")
     assert "pipeline_tag: fill-mask\n" in (folder / "README.md").read_text(encoding="utf-8")
-    assert (task_in(folder), type(open_task(folder, "cpu"))) == (FILL, Filler)
+    assert (detect_task(folder), type(open_task(folder, "cpu"))) == (FILL, Filler)
     found = filler.fill(LINES)
     assert [len(line) for line in found] == [len(line) for line in LINES]
     assert GAP not in "".join(found)
@@ -120,7 +120,7 @@ def test_the_verbs_know_it(folder: Path, pellucid_: CommandLine, tmp_path: Path)
     described = pellucid_("info", folder)
     assert (described.status, described.err) == (0, "")
     assert "task        fill: a masked language model\n" in described.out
-    assert pellucid_("info", folder, "--walk", "abcd").out.startswith("ids ")
+    assert pellucid_("info", folder, "--shapes", "abcd").out.startswith("ids ")
     drawn = pellucid_("inspect", folder, "abcd", "-o", tmp_path / "a.trace")
     assert drawn.status == 0
     assert pellucid.load_trace(tmp_path / "a.trace").sequences["src"][1].text == "a"
@@ -128,9 +128,13 @@ def test_the_verbs_know_it(folder: Path, pellucid_: CommandLine, tmp_path: Path)
     (tmp_path / "whole").write_text("\n".join(Filler.load(folder, "cpu").fill(["ab_d", "abc"])), encoding="utf-8")
     given = ("evaluate", folder, "--src", tmp_path / "gaps", "--ref", tmp_path / "whole")
     assert json.loads(pellucid_(*given, "--json").out)["accuracy"] == 100
-    assert pellucid_(*given, "--beam-size", 2).error == f"`--beam-size` is for translators, and `{folder}` is none"
+    assert (
+        pellucid_(*given, "--beam-size", 2).error
+        == f"`--beam-size` is for translators, but `{folder}` is not a translator"
+    )
     missing = pellucid_(*given[:4])
-    assert missing.error == f"the masked language model `{folder}` needs the right texts of `{tmp_path / 'gaps'}`"
+    gaps, scored = tmp_path / "gaps", f"the masked language model `{folder}` is scored against them"
+    assert missing.error == f"the texts of `{gaps}` are missing: {scored}"
 
 
 def test_other_tasks_say_what_it_is(folder: Path, pellucid_: CommandLine, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -140,12 +144,14 @@ def test_other_tasks_say_what_it_is(folder: Path, pellucid_: CommandLine, monkey
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(b"a\n")))
     refused = pellucid_("classify", folder)
     assert refused.error == f"`{folder}` holds a masked language model, not a classifier"
-    assert pellucid_("score", folder, "--src", "x").error.endswith("is a masked language model, which scores no texts")
+    assert pellucid_("score", folder, "--src", "x").error.endswith(
+        "is a masked language model, which cannot score texts"
+    )
 
 
 def test_without_its_record_the_folder_is_of_another_version(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delitem(TASKS, "fill")
-    with pytest.raises(CheckpointError, match="has format 'pellucid/2' and task 'fill'; this version reads"):
+    with pytest.raises(CheckpointError, match="has format 'pellucid/2' and task 'fill'; this version supports"):
         open_task(folder)
 
 

@@ -10,14 +10,14 @@ from pellucid.config import DecodeConfig, ModelConfig
 from pellucid.errors import CheckpointError, ConfigError, DataError, DecodingError
 from pellucid.model.families import DecoderOnly
 from pellucid.tasks.language_model import LanguageModel
-from pellucid.text.tokenizers import Tokenizers
+from pellucid.text.tokenizers import TokenizerPair
 from pellucid.text.vocabulary import Vocabulary
 from pellucid.weights.folder import save_description, save_weights
 from tests.rounding import NETWORK
 from tests.tiny_model import tiny_model
 
 CHARACTERS = Vocabulary("characters", tuple("\n abcdefghijklm"))
-TOKENIZERS = Tokenizers(CHARACTERS, CHARACTERS)
+TOKENIZERS = TokenizerPair(CHARACTERS, CHARACTERS)
 
 
 def language_model(source_prefix: tuple[int, ...] = (), **fields: Any) -> LanguageModel:
@@ -67,7 +67,7 @@ def test_greedy_unless_draws_are_asked_for() -> None:
     assert greedy not in drawn
     assert drawn[0] == drawn[3], "a seed alone draws at temperature 1, and is 1 where none is given"
     assert [g.text for g in model.generate(prompts, max_new_tokens=20, seed=2)] != drawn[3]
-    assert [g.text for g in model.answer(prompts[1:], 1, max_new_tokens=20, seed=1)] == drawn[3][1:]
+    assert [g.text for g in model.process_lines(prompts[1:], 1, max_new_tokens=20, seed=1)] == drawn[3][1:]
     assert [g.text for g in model.stream(iter(prompts), max_new_tokens=20, seed=1)] == drawn[3]
 
 

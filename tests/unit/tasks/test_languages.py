@@ -7,23 +7,24 @@ import pytest
 
 from pellucid.config import DecodeConfig
 from pellucid.errors import ConfigError, DataError
-from pellucid.tasks.languages import check_languages, speaking, spoken_in
+from pellucid.tasks.languages import check_languages, find_source_language, set_languages
 from pellucid.tasks.translator import Translator
-from pellucid.text.foreign import load_foreign_tokenizer
+from pellucid.text.foreign_files import ForeignFiles
+from pellucid.text.hugging_face_loading import load_hugging_face_tokenizers
 from pellucid.text.language_codes import language_ids
-from pellucid.text.tokenizers import Tokenizers
-from pellucid.text.training_text import TrainingText
+from pellucid.text.tokenizers import TokenizerPair
+from pellucid.text.training_text import TrainingTextStats
 from tests.parity.foreign_tokenizers import folders
 from tests.unit.decoding.models import random_model
 
-SENTENCES = TrainingText(sentence_ends=1.0, several_sentences=0.0)
+SENTENCES = TrainingTextStats(sentence_ends=1.0, several_sentences=0.0)
 LINES = ["der Hund", "", "ein Fuchs und ein Haus"]
 
 
 def translator(folder: Path, kind: str = "m2m_100", codes: tuple[str, ...] = (), **fields: Any) -> Translator:
     """A random model that reads and writes with a foreign tokenizer."""
     make = getattr(folders, kind)
-    tokenizers = load_foreign_tokenizer(make(folder, codes) if codes else make(folder))
+    tokenizers = load_hugging_face_tokenizers(ForeignFiles(make(folder, codes) if codes else make(folder)))
     assert tokenizers is not None
     first = tokenizers.source
     ids = {"pad_id": first.pad_id, "bos_id": first.bos_id, "eos_id": first.eos_id}
@@ -32,13 +33,13 @@ def translator(folder: Path, kind: str = "m2m_100", codes: tuple[str, ...] = (),
 
 
 def spoken(t: Translator, decode: DecodeConfig, source: str | None, target: str | None) -> DecodeConfig:
-    return speaking(decode, t.model.config, t.tokenizers, t.languages, source, target)
+    return set_languages(decode, t.model.config, t.tokenizers, t.languages, source, target)
 
 
 def test_codes_stand_before_the_source_and_first_in_the_output(tmp_path: Path) -> None:
     t = translator(tmp_path)
     de, fr = t.languages["de"], t.languages["fr"]
-    decode = spoken(t, DecodeConfig(beam_size=3, source_prefix=(4,)), "de", "fr")
+    decode = spoken(t, DecodeConfig(beam_size=3, source_prefix=(fr,)), "de", "fr")
     assert decode == DecodeConfig(beam_size=3, source_prefix=(de,), target_prefix=(fr,))
     assert spoken(t, decode, None, "de").source_prefix == (de,)
     assert spoken(t, decode, None, "de").target_prefix == (de,)
@@ -49,17 +50,17 @@ def test_codes_of_opus_mt_stand_before_the_source(tmp_path: Path) -> None:
     t = translator(tmp_path, "marian", ("fra", "por"))
     assert spoken(t, DecodeConfig(), None, "por") == DecodeConfig(source_prefix=(t.languages["por"],))
     check_languages(DecodeConfig(), t.model.config, t.tokenizers, t.languages)  # the text may have one
-    with pytest.raises(ConfigError, match=r'`source_language="fra"` means nothing to this model: its codes are for'):
+    with pytest.raises(ConfigError, match=r'`source_language="fra"` has no effect on this model, whose codes are for'):
         spoken(t, DecodeConfig(), "fra", "por")
 
 
 def test_a_code_in_a_line_is_that_of_each_of_its_sentences(tmp_path: Path) -> None:
     t = translator(tmp_path, "marian", ("fra", "por"))
     t.text = SENTENCES
-    (found,) = t.translate([">>fra<< Der Hund schläft. Ein Fuchs kommt."])
+    (found,) = t.translate([">>fra<< Der Hund schläft. Ein Fuchs kommt."], repair="off")
     assert [s.source for s in found.sentences] == [">>fra<< Der Hund schläft.", ">>fra<< Ein Fuchs kommt."]
     assert [s.text for s in found.sentences] == [
-        f.text for f in t.translate(["Der Hund schläft.", "Ein Fuchs kommt."], target_language="fra")
+        f.text for f in t.translate(["Der Hund schläft.", "Ein Fuchs kommt."], target_language="fra", repair="off")
     ]
 
 
@@ -72,14 +73,17 @@ def test_the_language_of_a_source_decides_where_it_is_cut(tmp_path: Path) -> Non
         assert len(found.sentences) == count
     (tmp_path / "opus").mkdir()
     opus = translator(tmp_path / "opus", "marian", ("eng", "por"))
-    assert spoken_in(DecodeConfig(source_prefix=(opus.languages["eng"],)), opus.tokenizers, opus.languages) == ""
+    assert (
+        find_source_language(DecodeConfig(source_prefix=(opus.languages["eng"],)), opus.tokenizers, opus.languages)
+        == ""
+    )
 
 
 def test_a_decoder_that_starts_with_a_code(tmp_path: Path) -> None:
     t = translator(tmp_path)
     t.model.config = type(t.model.config)(**{**_fields(t), "bos_id": t.languages["ro"]})
     assert spoken(t, DecodeConfig(), "en", "ro") == DecodeConfig(source_suffix=(t.languages["en"],))
-    with pytest.raises(ConfigError, match="this model writes `ro` alone, not `fr`"):
+    with pytest.raises(ConfigError, match="this model translates into `ro` only, not into `fr`"):
         spoken(t, DecodeConfig(), "en", "fr")
     with pytest.raises(ConfigError, match="100 languages, and `source_language=` is not given"):
         t.translate(["a"])
@@ -112,9 +116,9 @@ def test_codes_take_room(tmp_path: Path) -> None:
     assert len(t.tokenizers.source.encode(line)) >= 11
     with pytest.warns(UserWarning, match=r"longer than the model takes \(10\)"):
         t.translate([line])
-    with pytest.raises(DataError, match="the model takes at most 10"):
+    with pytest.raises(DataError, match="the model's limit is 10"):
         t.score([line], ["a"])
-    with pytest.raises(DataError, match="target 1 has 11 tokens, the model takes at most 10"):
+    with pytest.raises(DataError, match="target 1 has 11 tokens; the model's limit is 10"):
         t.score(["a"], [line])
 
 
@@ -124,9 +128,9 @@ def test_codes_take_room(tmp_path: Path) -> None:
         ("de", None, "`target_language=` is not given"),
         (None, "de", "`source_language=` is not given"),
         (None, None, "100 languages, and `source_language=` and `target_language=` are not given"),
-        ("de", "Fr", 'unknown `target_language="Fr"`; near it are fr'),
-        ("deu", "fr", 'unknown `source_language="deu"`; near it are de'),
-        ("de", "", 'unknown `target_language=""`; near it are af, am,'),
+        ("de", "Fr", 'unknown `target_language="Fr"`; similar codes are fr'),
+        ("deu", "fr", 'unknown `source_language="deu"`; similar codes are de'),
+        ("de", "", 'unknown `target_language=""`; similar codes are af, am,'),
         ("de", "qqq", 'unknown `target_language="qqq"`$'),
     ],
 )
@@ -142,10 +146,10 @@ def test_a_model_without_codes_refuses_them(tmp_path: Path) -> None:
     t = translator(tmp_path, "marian")
     assert t.languages == {}
     assert len(t.translate(LINES)) == 3
-    with pytest.raises(ConfigError, match=r'`target_language="fr"` means nothing to this model') as caught:
+    with pytest.raises(ConfigError, match=r'`target_language="fr"` has no effect on this model') as caught:
         t.translate(LINES, target_language="fr")
     assert caught.value.hint == "leave it out"
-    with pytest.raises(ConfigError, match="means nothing"):
-        Translator(t.model, Tokenizers(t.tokenizers.source, t.tokenizers.source)).score(
+    with pytest.raises(ConfigError, match="has no effect"):
+        Translator(t.model, TokenizerPair(t.tokenizers.source, t.tokenizers.source)).score(
             ["a"], ["b"], source_language="x"
         )

@@ -7,12 +7,12 @@ import pytest
 
 from pellucid.config import DecodeConfig
 from pellucid.errors import CheckpointError, ConfigError, DataError
-from pellucid.evaluation.reranking import Factors
+from pellucid.evaluation.reranking import RerankingWeights
 from pellucid.tasks.language_model import LanguageModel
 from pellucid.tasks.reranking import Reranker, load_reranker, save_reranking
 from pellucid.tasks.translator import Translator
-from pellucid.text.tokenizers import Tokenizers
-from pellucid.text.training_text import TrainingText
+from pellucid.text.tokenizers import TokenizerPair
+from pellucid.text.training_text import TrainingTextStats
 from pellucid.text.vocabulary import Vocabulary
 from tests.unit.decoding.models import random_decoder, random_model
 
@@ -24,9 +24,9 @@ LINES = ["bad cab", "", "faded", "head. bed. egg.", "abc", "cab"]
 def model(seed: int, letters: Vocabulary = LETTERS) -> Translator:
     return Translator(
         random_model(seed, letters.size, sharpness=2.0),
-        Tokenizers(letters, letters),
+        TokenizerPair(letters, letters),
         DecodeConfig(beam_size=4, max_length=9),
-        text=TrainingText(source_length=9, source_longest=9, sentence_ends=0.9, several_sentences=0.0),
+        text=TrainingTextStats(source_length=9, source_longest=9, sentence_ends=0.9, several_sentences=0.0),
     )
 
 
@@ -38,7 +38,7 @@ def translator() -> Translator:
 @pytest.fixture(scope="module")
 def reranker() -> Reranker:
     lm = LanguageModel(random_decoder(3, LETTERS.size, max_positions=32), LETTERS)
-    return Reranker(model(2, OTHERS), lm, Factors(reverse=0.7, lm=0.4, length=0.3), n_best=6)
+    return Reranker(model(2, OTHERS), lm, RerankingWeights(reverse=0.7, lm=0.4, length=0.3), n_best=6)
 
 
 def test_the_order_is_that_of_the_sum(translator: Translator, reranker: Reranker) -> None:
@@ -49,7 +49,7 @@ def test_the_order_is_that_of_the_sum(translator: Translator, reranker: Reranker
     for line in (0, 2, 4, 5):
         scored = []
         for one in pool[line].alternatives:
-            read = reranker.reverse.scored([one.text], [LINES[line]])[0]
+            read = reranker.reverse.score_sequences([one.text], [LINES[line]])[0]
             fluent = reranker.lm.token_scores([one.text])[0]
             count = len(one.tokens) + 1
             total = one.score / count + 0.7 * read.score / read.tokens + 0.4 * sum(fluent) / max(1, len(fluent))
@@ -100,16 +100,20 @@ def test_a_file_opens_as_the_reranker(translator: Translator, tmp_path: Path) ->
     assert load_reranker(tmp_path / "half.json", "cpu").n_best == 5
     model(4).save(tmp_path / "here" / "reverse")
     path.write_text(path.read_text(encoding="utf-8") + "\n", encoding="utf-8")
-    with pytest.raises(CheckpointError, match="has other weights than those that"):
+    with pytest.raises(CheckpointError, match="has different weights from the model that"):
         load_reranker(path)
     for text in (
         "[]",
         "{}",
         '{"rerank": 1, "factors": {"reverse": NaN}, "n_best": 2}',
         '{"rerank": 1, "factors": {"x": 1}}',
+        '{"rerank": 1, "factors": {}, "reverse": {"model": "m", "weights": "w"}, "n_best": Infinity}',
+        '{"rerank": 1, "factors": {}, "reverse": {"model": "m", "weights": "w"}, "n_best": [2]}',
+        '{"rerank": 1, "factors": {}, "reverse": {"model": "m", "weights": "w"}, "n_best": 1000000}',
+        "[" * 20_000,
     ):
         path.write_text(text, encoding="utf-8")
-        with pytest.raises(CheckpointError, match="is no file of factors for reranking"):
+        with pytest.raises(CheckpointError, match="is not a file of reranking factors"):
             load_reranker(path)
     path.write_text('{"rerank": 9}', encoding="utf-8")
     with pytest.raises(CheckpointError, match="is of version 9, and this is 1"):
@@ -136,7 +140,7 @@ def test_more_are_asked_for_than_the_beam_has(translator: Translator, reranker: 
     assert 2 < len(found.alternatives) <= 5
     with pytest.raises(ConfigError, match=r"`n_best` \(0\)"):
         translator.translate(LINES[:1], rerank=reranker, n_best=0)
-    with pytest.raises(ConfigError, match=r"^`beam_size=5` is narrower than the 6 best among which is chosen$"):
+    with pytest.raises(ConfigError, match=r"^`beam_size=5` is smaller than the 6 best that are reranked$"):
         translator.translate(LINES[:1], rerank=reranker, beam_size=5)
     assert translator.translate(LINES[:1], rerank=reranker, beam_size=6)[0].text == found.text
 

@@ -14,8 +14,8 @@ from pellucid.tasks.classifier import Classifier
 from pellucid.tasks.language_model import LanguageModel
 from pellucid.tasks.task import TextModel, open_task
 from pellucid.tasks.translator import Translator
-from pellucid.text.tokenizers import Tokenizers
-from pellucid.text.training_text import TrainingText
+from pellucid.text.tokenizers import TokenizerPair
+from pellucid.text.training_text import TrainingTextStats
 from pellucid.text.vocabulary import Vocabulary
 from pellucid.weights.tensors import parameters
 from tests.other_tasks import (
@@ -33,7 +33,7 @@ from tests.unit.tracing.models import classifier, decoder
 
 LETTERS = Vocabulary("characters", tuple("abcdefghijklmnopqrs"))
 WORDS = Vocabulary("words", tuple("abcdefghijklmnopqrs"))
-PAIR = Tokenizers(LETTERS, LETTERS)
+PAIR = TokenizerPair(LETTERS, LETTERS)
 MODEL_FILES = {"pellucid.json", "config.json", "model.safetensors", "README.md"}
 
 
@@ -61,7 +61,7 @@ def test_a_classifier_of_a_run(tmp_path: Path) -> None:
     assert Classifier.load(tmp_path / "new", "cpu").labels == ("early", "late")
 
 
-@pytest.mark.parametrize("task", [GENERATE, RUNNING], ids=["lines", "running"])
+@pytest.mark.parametrize("task", [GENERATE, RUNNING], ids=["lines", "continuous"])
 def test_a_language_model_of_a_run(tmp_path: Path, task: tuple[str, ...]) -> None:
     train(small_recipe_for(task, write_alphabet(tmp_path), ""), tmp_path / "run", device="cpu", quiet=True)
     LanguageModel.load(tmp_path / "run", "cpu").save(tmp_path / "new")
@@ -72,8 +72,8 @@ def test_a_language_model_of_a_run(tmp_path: Path, task: tuple[str, ...]) -> Non
 
 MADE: dict[str, Any] = {
     "translator": lambda: Translator(
-        random_model(1, LETTERS.size), Tokenizers(WORDS, LETTERS), DecodeConfig(beam_size=2, suppress=(4,)),
-        {"aa": 5, "bb": 6}, TrainingText(sentence_ends=1.0, several_sentences=0.0, source_length=12),
+        random_model(1, LETTERS.size), TokenizerPair(WORDS, LETTERS), DecodeConfig(beam_size=2, suppress_tokens=(4,)),
+        {"aa": 5, "bb": 6}, TrainingTextStats(sentence_ends=1.0, several_sentences=0.0, source_length=12),
     ),
     "classifier": lambda: Classifier(classifier(), PAIR, ("bad", "good", "so so"), 99),
     "language model": lambda: LanguageModel(decoder(), PAIR, DecodeConfig(source_prefix=(1,))),
@@ -120,7 +120,7 @@ def test_nothing_else_is_replaced(finished_run: Path, tmp_path: Path) -> None:
     (tmp_path / "file").write_text("mine", encoding="utf-8")
     (tmp_path / "README.md").write_text("mine", encoding="utf-8")
     for place in (finished_run, tmp_path / "file", tmp_path):
-        with pytest.raises(ConfigError, match="is there already, and is not a model alone") as caught:
+        with pytest.raises(ConfigError, match="already exists, and contains more than a model") as caught:
             made.save(place)
         assert str(place) in str(caught.value)
         assert caught.value.hint == "choose another folder"

@@ -7,16 +7,16 @@ import torch
 
 import pellucid
 from pellucid.config import DecodeConfig
-from pellucid.decoding import engine
+from pellucid.decoding import batched_search
 from pellucid.errors import ConfigError, DecodingError
 from pellucid.text.tokenizer_training import train_tokenizer
-from pellucid.text.tokenizers import Tokenizers
+from pellucid.text.tokenizers import TokenizerPair
 from pellucid.text.vocabulary import Vocabulary
 from tests.rounding import NETWORK
 from tests.unit.decoding.models import random_decoder, random_model
 
 CHARACTERS = Vocabulary("characters", tuple("abcdefghi"))
-TOKENIZERS = Tokenizers(CHARACTERS, CHARACTERS)
+TOKENIZERS = TokenizerPair(CHARACTERS, CHARACTERS)
 LINES = ["abc", "de", "", "fghia"]
 PROMPTS = ["ab", "c", "defg"]
 
@@ -29,10 +29,10 @@ def language_model(**fields: Any) -> pellucid.LanguageModel:
     return pellucid.LanguageModel(random_decoder(1, CHARACTERS.size, sharpness=2.0, **fields), TOKENIZERS)
 
 
-def diverse(penalty: float) -> pellucid.Search:
+def diverse(penalty: float) -> pellucid.SearchFunction:
     """Diverse beam search (Vijayakumar et al. 2016) with groups of one, as the guide has it."""
 
-    def search(steps: pellucid.Steps, config: pellucid.DecodeConfig) -> list[pellucid.Found]:
+    def search(steps: pellucid.SearchState, config: pellucid.DecodeConfig) -> list[pellucid.SearchResult]:
         steps.start(config.beam_size)
         found: list[list[pellucid.Hypothesis]] = [[] for _ in steps.rows]
         scores = torch.zeros(len(steps.rows), config.beam_size)  # (B, W)
@@ -53,7 +53,7 @@ def diverse(penalty: float) -> pellucid.Search:
             live = scores.isfinite().any(dim=1).nonzero()[:, 0]
             steps.select(live)
             scores = scores[live]
-        return [pellucid.Found(sorted(some, key=lambda h: -h.rank(config.length_penalty))) for some in found]
+        return [pellucid.SearchResult(sorted(some, key=lambda h: -h.rank(config.length_penalty))) for some in found]
 
     return search
 
@@ -72,7 +72,7 @@ def test_a_language_model_gives_its_n_best() -> None:
 
 def test_a_beam_of_a_language_model_is_what_its_prompts_are_alone() -> None:
     model = language_model(max_positions=9)
-    with pytest.warns(UserWarning, match="went on with its last part"):
+    with pytest.warns(UserWarning, match="was continued from its last part"):
         together, *alone = (
             model.generate(some, max_new_tokens=20, beam_size=3) for some in (PROMPTS, *([p] for p in PROMPTS))
         )
@@ -96,15 +96,15 @@ def test_a_length_penalty_decides_between_short_and_long_texts() -> None:
         ({"beam_size": 0}, r"^`beam_size` \(0\) must be at least 1"),
         (
             {"beam_size": 2, "temperature": 0.5},
-            "^`temperature=0.5` asks for a text that is drawn, `beam_size=2` for the most probable one$",
+            "^`temperature=0.5` is for sampling, `beam_size=2` for beam search$",
         ),
         (
             {"search": diverse(1.0), "seed": 1},
-            "^`seed=1` asks for a text that is drawn, `search=` for the most probable one$",
+            "^`seed=1` is for sampling, `search=` for beam search$",
         ),
         (
             {"length_penalty": 2.0, "top_k": 3},
-            "^`top_k=3` asks for a text that is drawn, `length_penalty=2.0` for the most probable one$",
+            "^`top_k=3` is for sampling, `length_penalty=2.0` for beam search$",
         ),
     ],
 )
@@ -128,8 +128,8 @@ def test_a_search_of_ones_own_is_the_same_for_both() -> None:
 
 
 def test_the_order_of_ones_own_search_stays() -> None:
-    def backwards(steps: pellucid.Steps, config: pellucid.DecodeConfig) -> list[pellucid.Found]:
-        return [pellucid.Found(found.hypotheses[::-1]) for found in pellucid.beam_search(steps, config)]
+    def backwards(steps: pellucid.SearchState, config: pellucid.DecodeConfig) -> list[pellucid.SearchResult]:
+        return [pellucid.SearchResult(found.hypotheses[::-1]) for found in pellucid.beam_search(steps, config)]
 
     mt, options = translator(), {"beam_size": 3, "n_best": 3}
     for found, expected in zip(
@@ -144,23 +144,23 @@ def test_a_search_that_forgets_to_return_says_so() -> None:
         translator().translate(["a"], search=lambda steps, config: None)  # type: ignore[arg-type, return-value]
 
 
-def as_always(steps: pellucid.Steps, config: pellucid.DecodeConfig) -> list[pellucid.Found]:
+def as_always(steps: pellucid.SearchState, config: pellucid.DecodeConfig) -> list[pellucid.SearchResult]:
     return pellucid.beam_search(steps, config)
 
 
-def shunning_a(steps: pellucid.Steps, config: pellucid.DecodeConfig) -> list[pellucid.Found]:
+def shunning_a(steps: pellucid.SearchState, config: pellucid.DecodeConfig) -> list[pellucid.SearchResult]:
     """Greedy, by other values: a search of one's own with Pellucid's loop."""
     shunned = torch.zeros(CHARACTERS.size).index_fill(0, torch.tensor(CHARACTERS.encode("a")), 3.0)
-    return pellucid.greedy_search(steps, config, prefer=lambda values, rows: values - shunned.to(values))
+    return pellucid.greedy_search(steps, config, token_values=lambda values, rows: values - shunned.to(values))
 
 
-def twice(steps: pellucid.Steps, config: pellucid.DecodeConfig) -> list[pellucid.Found]:
+def twice(steps: pellucid.SearchState, config: pellucid.DecodeConfig) -> list[pellucid.SearchResult]:
     pellucid.greedy_search(steps, config)
     return pellucid.beam_search(steps, config)
 
 
-def cut_off(steps: pellucid.Steps, config: pellucid.DecodeConfig) -> list[pellucid.Found]:
-    return [pellucid.Found([pellucid.Hypothesis(CHARACTERS.encode("ab"), -1.0, ended=False)])]
+def cut_off(steps: pellucid.SearchState, config: pellucid.DecodeConfig) -> list[pellucid.SearchResult]:
+    return [pellucid.SearchResult([pellucid.Hypothesis(CHARACTERS.encode("ab"), -1.0, ended=False)])]
 
 
 def test_the_trace_of_ones_own_search_by_pellucids_loop_is_that_of_pellucids() -> None:
@@ -173,7 +173,7 @@ def test_the_trace_of_ones_own_search_by_pellucids_loop_is_that_of_pellucids() -
 
 
 @pytest.mark.parametrize("by", [diverse(1.0), shunning_a, twice, cut_off])
-def test_of_ones_own_search_what_it_found_is_traced(by: pellucid.Search) -> None:
+def test_of_ones_own_search_what_it_found_is_traced(by: pellucid.SearchFunction) -> None:
     model = translator()
     (found,) = model.translate(["fghia"], beam_size=3, search=by)
     trace = model.trace("fghia", beam_size=3, search=by)
@@ -191,7 +191,7 @@ def test_of_ones_own_search_what_it_found_is_traced(by: pellucid.Search) -> None
 
 
 def test_nothing_is_searched_where_a_target_is_given() -> None:
-    with pytest.raises(ConfigError, match=r"^`search=` means nothing where `target=` is given: nothing is searched$"):
+    with pytest.raises(ConfigError, match=r"^`search=` has no effect if `target=` is given: nothing is searched$"):
         translator().trace("abc", "abc", search=as_always)
 
 
@@ -199,10 +199,12 @@ def test_the_n_best_differ_in_their_text() -> None:
     """Of a vocabulary that writes a word in several ways, as a model does that learnt several."""
     pieces = train_tokenizer("bpe", ["ab abb ab b a"] * 4, vocab_size=12, byte_fallback=False)
     model = random_model(2, pieces.size)
-    cut = pellucid.Translator(model, Tokenizers(pieces, pieces), DecodeConfig(beam_size=40, max_length=2))
+    cut = pellucid.Translator(model, TokenizerPair(pieces, pieces), DecodeConfig(beam_size=40, max_length=2))
     (found,) = cut.translate(["ab"], n_best=40)
     texts = [each.text for each in found.alternatives]
-    (hypotheses,) = engine.search(model, [pieces.encode("ab")], DecodeConfig(beam_size=40, n_best=40, max_length=2))
+    (hypotheses,) = batched_search.search(
+        model, [pieces.encode("ab")], DecodeConfig(beam_size=40, n_best=40, max_length=2)
+    )
     written = [pieces.decode(hypothesis.ids) for hypothesis in hypotheses]
     assert texts == [*dict.fromkeys(written)]
     assert len(texts) < len(written)

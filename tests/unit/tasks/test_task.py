@@ -13,16 +13,16 @@ from pellucid.config.tasks import TrainedTask
 from pellucid.errors import ConfigError, DataError
 from pellucid.tasks.classifier import Classifier
 from pellucid.tasks.language_model import LanguageModel
-from pellucid.tasks.task import TextModel, class_of, find_device, find_dtype, listed, task_in
+from pellucid.tasks.task import TextModel, check_lines, detect_task, find_device, find_dtype, get_task_class
 from pellucid.tasks.translator import Translator
-from pellucid.text.tokenizers import Tokenizers
+from pellucid.text.tokenizers import TokenizerPair
 from pellucid.text.vocabulary import Vocabulary
 from tests.unit.decoding.models import random_model
 from tests.unit.tracing.models import classifier, decoder, encoder
 
 LETTERS = Vocabulary("characters", tuple("abcdefghijklmnopqrs"))
 WORDS = Vocabulary("words", tuple("abcdefghijklmnopqrs"))
-PAIR = Tokenizers(LETTERS, LETTERS)
+PAIR = TokenizerPair(LETTERS, LETTERS)
 
 
 @pytest.mark.parametrize(
@@ -31,23 +31,23 @@ PAIR = Tokenizers(LETTERS, LETTERS)
 )
 def test_a_foreign_folder_tells_by_its_settings(kind: str, task: str, tmp_path: Path) -> None:
     (tmp_path / "config.json").write_text(json.dumps({"model_type": kind}), encoding="utf-8")
-    assert task_in(str(tmp_path)).name == task
+    assert detect_task(str(tmp_path)).name == task
 
 
 def test_a_folder_of_ours_and_what_is_none(finished_run: Path, tmp_path: Path) -> None:
     """Whoever loads what is no model says what is wrong with it."""
-    assert task_in(str(finished_run)).name == "translate"
+    assert detect_task(str(finished_run)).name == "translate"
     for text in ('{"model_type": "mamba"}', '{"model_type": 3}', "{", "[]"):
         (tmp_path / "config.json").write_text(text, encoding="utf-8")
-        assert task_in(str(tmp_path)).name == "translate"
-    assert task_in(str(tmp_path / "nothing")).name == "translate"
-    assert task_in(str(tmp_path / "config.json")).name == "translate"  # a file: of translations
-    assert task_in("-").name == "translate"
+        assert detect_task(str(tmp_path)).name == "translate"
+    assert detect_task(str(tmp_path / "nothing")).name == "translate"
+    assert detect_task(str(tmp_path / "config.json")).name == "translate"  # a file: of translations
+    assert detect_task("-").name == "translate"
 
 
 def test_each_task_has_the_class_that_its_record_names() -> None:
     for name, task in TASKS.items():
-        found = class_of(task)
+        found = get_task_class(task)
         assert issubclass(found, TextModel)
         assert (found.task, task.name) == (task, name)
         assert not task.method or callable(getattr(found, task.method))
@@ -63,7 +63,11 @@ def test_each_task_has_the_class_that_its_record_names() -> None:
             "a Translator needs an encoder and a decoder, but the DecoderOnly has 0 encoder layers, ",
         ),
         (Classifier, encoder, "a Classifier needs an encoder alone and classes, but the EncoderOnly has 2 encoder "),
-        (LanguageModel, encoder, "a LanguageModel needs a decoder alone, but the EncoderOnly has 2 encoder layers, 0 "),
+        (
+            LanguageModel,
+            encoder,
+            "a LanguageModel needs a decoder alone, but the EncoderOnly has 2 encoder layers, 0 ",
+        ),
     ],
 )
 def test_a_model_of_another_shape(task: Any, model: Callable[[], object], message: str) -> None:
@@ -90,18 +94,18 @@ def test_auto_takes_the_fastest_there_is(machine: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.parametrize("name", ["cuda", "cuda:1", "mps", "meta"])
 def test_a_device_that_is_not_there(machine: pytest.MonkeyPatch, name: str) -> None:
-    with pytest.raises(ConfigError, match=f"device `{name}` is not on this machine") as caught:
+    with pytest.raises(ConfigError, match=f"device `{name}` is not available on this machine") as caught:
         find_device(name)
-    assert caught.value.hint == "this machine has: auto, cpu"
+    assert caught.value.hint == "available are auto, cpu"
 
 
 def test_the_second_of_one_gpu(machine: pytest.MonkeyPatch) -> None:
     machine.setattr(torch.cuda, "is_available", lambda: True)
     machine.setattr(torch.cuda, "device_count", lambda: 1)
     assert find_device("cuda:0") == torch.device("cuda:0")
-    with pytest.raises(ConfigError, match="device `cuda:1` is not on this machine") as caught:
+    with pytest.raises(ConfigError, match="device `cuda:1` is not available on this machine") as caught:
         find_device("cuda:1")
-    assert caught.value.hint == "this machine has: auto, cuda, cpu"
+    assert caught.value.hint == "available are auto, cuda, cpu"
 
 
 @pytest.mark.parametrize(
@@ -111,7 +115,7 @@ def test_the_second_of_one_gpu(machine: pytest.MonkeyPatch) -> None:
 def test_an_unknown_device(machine: pytest.MonkeyPatch, name: str, message: str) -> None:
     with pytest.raises(ConfigError, match=message) as caught:
         find_device(name)
-    assert caught.value.hint == "this machine has: auto, cpu"
+    assert caught.value.hint == "available are auto, cpu"
 
 
 def test_precisions() -> None:
@@ -148,11 +152,11 @@ CALLS: dict[str, Callable[[Any], object]] = {
 @pytest.mark.parametrize(
     ("texts", "message"),
     [
-        ([None], "line 1 is no text but None"),
-        (["a", b"b"], "line 2 is no text but of type bytes"),
-        (None, "a list of lines is wanted, not None"),
-        (7, "a list of lines is wanted, not int"),
-        ("abc", "a list of lines is wanted, not one text of 3 characters"),
+        ([None], "line 1 is not a str but None"),
+        (["a", b"b"], "line 2 is not a str but of type bytes"),
+        (None, "expected a list of lines, not None"),
+        (7, "expected a list of lines, not int"),
+        ("abc", "expected a list of lines, not one text of 3 characters"),
     ],
     ids=["none-in-it", "bytes", "none", "number", "text"],
 )
@@ -160,19 +164,19 @@ def test_what_is_no_list_of_texts(name: str, texts: Any, message: str) -> None:
     with pytest.raises(DataError) as caught:
         CALLS[name](texts)
     assert str(caught.value) == message
-    assert caught.value.hint in ("write [text]", "give a list of str; an empty line is ''")
+    assert caught.value.hint in ("pass [text]", "pass a list of str; an empty line is ''")
 
 
 def test_a_classifier_is_told_as_well() -> None:
     judge = Classifier(classifier(), PAIR)
-    with pytest.raises(DataError, match="text 2 is no text and no pair of texts: \\(None, None\\)"):
+    with pytest.raises(DataError, match="text 2 is neither a string nor a pair of strings: \\(None, None\\)"):
         judge.classify(["a", None])  # type: ignore[list-item]
-    with pytest.raises(DataError, match="a list of lines is wanted, not None"):
+    with pytest.raises(DataError, match="expected a list of lines, not None"):
         judge.classify(None)  # type: ignore[arg-type]
 
 
 def test_any_iterable_of_texts_is_a_list() -> None:
-    assert listed(text for text in "ab") == ["a", "b"]  # type: ignore[arg-type]
+    assert check_lines(text for text in "ab") == ["a", "b"]  # type: ignore[arg-type]
 
 
 def test_a_translator() -> None:
@@ -180,7 +184,7 @@ def test_a_translator() -> None:
     count = sum(p.numel() for p in model.parameters())
     about = f"Translator(Transformer of 1 + 1 layers, d_model 16, {count:,} parameters on cpu; "
     assert repr(Translator(model, PAIR)) == about + "characters of 23; beam_size 5)"
-    several = Translator(model, Tokenizers(WORDS, LETTERS), DecodeConfig(beam_size=2), dict.fromkeys("abcdef", 3))
+    several = Translator(model, TokenizerPair(WORDS, LETTERS), DecodeConfig(beam_size=2), dict.fromkeys("abcdef", 3))
     assert repr(several) == (
         about + "source words of 23, target characters of 23; beam_size 2; languages a, b, c, d and 2 more)"
     )
@@ -191,4 +195,4 @@ def test_a_classifier_and_a_language_model() -> None:
     assert repr(judge).startswith("Classifier(SequenceClassifier of 2 layers, d_model 12, ")
     assert repr(judge).endswith(" parameters on cpu; characters of 23; labels bad, good, so so)")
     assert repr(writer).startswith("LanguageModel(DecoderOnly of 2 layers, d_model 12, ")
-    assert repr(writer).endswith(" parameters on cpu; characters of 23; reads running text)")
+    assert repr(writer).endswith(" parameters on cpu; characters of 23; reads continuous text)")

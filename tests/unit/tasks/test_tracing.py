@@ -9,17 +9,17 @@ from torch import Tensor
 
 import pellucid
 from pellucid.config import DecodeConfig
-from pellucid.decoding.engine import search
+from pellucid.decoding.batched_search import search
 from pellucid.errors import DataError
-from pellucid.model import observing as observing_module
+from pellucid.model import observers as observing_module
 from pellucid.model.attention import attention_weights
 from pellucid.model.masks import causal_mask
-from pellucid.model.observing import observing
+from pellucid.model.observers import observe_attention
 from pellucid.tasks.classifier import Classifier
 from pellucid.tasks.language_model import LanguageModel
 from pellucid.tasks.tracing import trace, trace_search
 from pellucid.tasks.translator import Translator
-from pellucid.text.tokenizers import Tokenizers
+from pellucid.text.tokenizers import TokenizerPair
 from pellucid.text.vocabulary import Vocabulary
 from pellucid.tracing.trace import Trace
 from tests.rounding import NETWORK, of_weights
@@ -81,7 +81,7 @@ def test_a_tokenizer_labels() -> None:
     found = trace(transformer(), [4, 5, 2], [1, 6], tokenizer=tokenizer)
     assert [token.text for token in found.sequences["src"]] == ["a", "b", "</s>"]
     assert [token.text for token in found.sequences["tgt"]] == ["<s>", "c"]
-    both = trace(encoder(), [4, 5], tokenizer=Tokenizers(tokenizer, tokenizer))
+    both = trace(encoder(), [4, 5], tokenizer=TokenizerPair(tokenizer, tokenizer))
     assert [token.text for token in both.sequences["src"]] == ["a", "b"]
 
 
@@ -97,19 +97,19 @@ def test_without_a_target_the_model_writes_one() -> None:
     ("model", "given", "message"),
     [
         (transformer, {"src_ids": [[5, 6], [7, 8]]}, r"`src_ids` has shape \(2, 2\) and dtype torch.int64"),
-        (transformer, {"src_ids": [0.5]}, "dtype torch.float32: one sequence of ids"),
-        (transformer, {"src_ids": []}, "the source holds no ids"),
-        (transformer, {"src_ids": [5], "tgt_ids": []}, "the target holds no ids"),
-        (transformer, {"src_ids": [5, 99]}, r"the source holds the id 99 at place 1; the model's ids are 0\.\.22"),
-        (transformer, {"src_ids": [5], "tgt_ids": [1, -3]}, r"the target holds the id -3 at place 1; .* 0\.\.18"),
-        (transformer, {"src_ids": [0, 5]}, r"`src_ids` holds the pad id \(0\) at place 0, before other ids"),
+        (transformer, {"src_ids": [0.5]}, "dtype torch.float32: a trace is of one sequence of ids"),
+        (transformer, {"src_ids": []}, "the source has no ids"),
+        (transformer, {"src_ids": [5], "tgt_ids": []}, "the target has no ids"),
+        (transformer, {"src_ids": [5, 99]}, r"the source has the id 99 at position 1; the model's ids are 0\.\.22"),
+        (transformer, {"src_ids": [5], "tgt_ids": [1, -3]}, r"the target has the id -3 at position 1; .* 0\.\.18"),
+        (transformer, {"src_ids": [0, 5]}, r"`src_ids` holds the pad id \(0\) at position 0, before other ids"),
         (transformer, {"src_ids": [5] * 65, "tgt_ids": [1]}, r"the source has 65 tokens, .* \(64\)"),
-        (encoder, {"src_ids": [5] * 65}, r"the text has 65 tokens, the model `max_positions` \(64\)"),
-        (encoder, {"src_ids": [5], "tgt_ids": [1]}, "`tgt_ids` is given, but the model has one stack alone"),
+        (encoder, {"src_ids": [5] * 65}, r"the text has 65 tokens, but the model has `max_positions` \(64\)"),
+        (encoder, {"src_ids": [5], "tgt_ids": [1]}, "`tgt_ids` is given, but the model has only one stack"),
         (encoder, {"src_ids": [5], "segments": [0]}, r"no segment embeddings \(`num_segments` is 0\)"),
         (decoder, {"src_ids": [5], "segments": [0]}, "no segment embeddings"),
         (classifier, {"src_ids": [5, 6], "segments": [0]}, "`segments` has 1 numbers for 2 ids"),
-        (decoder, {"src_ids": []}, "the text holds no ids"),
+        (decoder, {"src_ids": []}, "the text has no ids"),
     ],
     ids=[
         "batch", "floats", "no-source", "no-target", "source-id", "target-id", "left-padding", "long-source",
@@ -134,14 +134,14 @@ class Theirs(torch.nn.Linear):
         (
             lambda: torch.nn.Linear(2, 2),
             "Linear",
-            "pellucid.trace_from_weights takes the attention weights of any model",
+            "pellucid.trace_from_weights accepts the attention weights of any model",
         ),
-        (lambda: Theirs(2, 2), "Theirs", "it is of transformers: pellucid.trace_hugging_face(model, tokenizer, text)"),
-        (lambda: torch.compile(encoder(), backend="eager"), "OptimizedModule", "it is compiled: give model._orig_mod"),
+        (lambda: Theirs(2, 2), "Theirs", "for transformers call pellucid.trace_hugging_face(model, tokenizer, text)"),
+        (lambda: torch.compile(encoder(), backend="eager"), "OptimizedModule", "it is compiled: pass model._orig_mod"),
         (
-            lambda: Classifier(classifier(), Tokenizers(LETTERS, LETTERS)),
+            lambda: Classifier(classifier(), TokenizerPair(LETTERS, LETTERS)),
             "Classifier",
-            "it traces texts itself: its method `trace`",
+            "call its method `trace`",
         ),
     ],
     ids=["module", "transformers", "compiled", "task"],
@@ -237,6 +237,7 @@ class OwnAttention:
         return self.block.join_heads(q)
 
 
+@pytest.mark.slow
 def test_a_compiled_model_is_traced_as_it_was_before() -> None:
     model = encoder()
     expected = trace(model, [5, 6, 2])["encoder.self"].weights(1, 0)
@@ -244,6 +245,7 @@ def test_a_compiled_model_is_traced_as_it_was_before() -> None:
     np.testing.assert_array_equal(trace(model, [5, 6, 2])["encoder.self"].weights(1, 0), expected)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("beam_size", [1, 2, 4])
 @pytest.mark.parametrize("prefix", [(), (5, 6)], ids=["free", "prefix"])
 def test_a_search_is_recorded_as_it_ran(beam_size: int, prefix: tuple[int, ...]) -> None:
@@ -338,7 +340,7 @@ def test_no_rows_are_lost_and_none_are_made_up() -> None:
         calls.append(attention_weights(q, k, mask, bias)[0])
         bounds.append(of_weights(q, k, bias))
 
-    with observing(observe):
+    with observe_attention(observe):
         search(model, [[5, 6, 7]], decode)
     steps = calls[1:][1::2]  # the encoder's one call, then each step's own past and the memory
     found = trace_search(model, None, decode, [5, 6, 7])["search.cross"]
@@ -374,9 +376,9 @@ def test_a_translation_of_nothing(translator: Translator) -> None:
 
 def test_texts_that_are_too_long(translator: Translator) -> None:
     room = translator.model.config.max_positions - 1
-    with pytest.raises(DataError, match=f"source 1 has {room + 1:,} tokens, the model takes at most {room:,}"):
+    with pytest.raises(DataError, match=f"source 1 has {room + 1:,} tokens; the model's limit is {room:,}"):
         translator.trace("a " * (room + 1))
-    with pytest.raises(DataError, match=f"target 1 has {room + 1:,} tokens, the model takes at most {room:,}"):
+    with pytest.raises(DataError, match=f"target 1 has {room + 1:,} tokens; the model's limit is {room:,}"):
         translator.trace("a", "a " * (room + 1))
 
 
@@ -396,37 +398,37 @@ LETTERS = Vocabulary("characters", tuple("abcdefghijklmno"))
 
 
 def test_a_classified_text_and_a_pair() -> None:
-    task = Classifier(classifier(), Tokenizers(LETTERS, LETTERS))
+    task = Classifier(classifier(), TokenizerPair(LETTERS, LETTERS))
     single, pair = task.trace("ab"), task.trace(("ab", "c"))
     assert [(token.text, token.segment) for token in single.sequences["src"]] == [
         ("<s>", 0), ("a", 0), ("b", 0), ("</s>", 0),
     ]  # fmt: skip
     assert [(token.text, token.segment) for token in pair.sequences["src"]][3:] == [("</s>", 0), ("c", 1), ("</s>", 1)]
     seen: list[Tensor] = []
-    with observing(lambda q, k, v, mask, bias, output: seen.append(attention_weights(q, k, mask, bias))):
+    with observe_attention(lambda q, k, v, mask, bias, output: seen.append(attention_weights(q, k, mask, bias))):
         task.classify([("ab", "c")])
     np.testing.assert_allclose(pair["encoder.self"].weights(1, 2), seen[1][0, 2].numpy(), atol=NETWORK)
 
 
 def test_a_classified_text_that_cannot_be_read() -> None:
-    task = Classifier(classifier(), Tokenizers(LETTERS, LETTERS))
-    with pytest.raises(DataError, match="the text has 72 tokens, special ones included, the model 64 positions"):
+    task = Classifier(classifier(), TokenizerPair(LETTERS, LETTERS))
+    with pytest.raises(DataError, match="the text has 72 tokens, special ones included; the model has 64 positions"):
         task.trace("a" * 70)
     with pytest.raises(DataError, match="the text has 73 tokens"):
         task.trace(("a" * 35, "b" * 35))
-    alone = Classifier(encoder(num_classes=2), Tokenizers(LETTERS, LETTERS))  # type: ignore[arg-type]
-    with pytest.raises(DataError, match=r"a pair of texts is given, .* \(`num_segments` is 0\)"):
+    alone = Classifier(encoder(num_classes=2), TokenizerPair(LETTERS, LETTERS))  # type: ignore[arg-type]
+    with pytest.raises(DataError, match=r"a text pair is given, .* \(`num_segments` is 0\)"):
         alone.trace(("a", "b"))
 
 
-@pytest.mark.parametrize("lines", [True, False], ids=["lines", "running"])
+@pytest.mark.parametrize("lines", [True, False], ids=["lines", "continuous"])
 def test_a_text_of_a_language_model(lines: bool) -> None:
     model = decoder()
-    task = LanguageModel(model, Tokenizers(LETTERS, LETTERS), DecodeConfig(source_prefix=(1,) if lines else ()))
+    task = LanguageModel(model, TokenizerPair(LETTERS, LETTERS), DecodeConfig(source_prefix=(1,) if lines else ()))
     found = task.trace("abc")
     read = [1, 4, 5, 6] if lines else [4, 5, 6]
     assert ids_of(found, "tgt") == read
     last = 2 if lines else int(model(torch.tensor([read]))[0, -1].argmax())
     assert ids_of(found, "out") == [*read[1:], last]
-    with pytest.raises(DataError, match=r"the text has \d+ tokens, the model `max_positions` \(64\)"):
+    with pytest.raises(DataError, match=r"the text has \d+ tokens, but the model has `max_positions` \(64\)"):
         task.trace("a" * 65)

@@ -7,7 +7,7 @@ from random import Random
 
 from sentencepiece import SentencePieceProcessor, SentencePieceTrainer
 
-from pellucid.text.subwords import Subwords
+from pellucid.text.subwords import SentencePieceTokenizer
 from pellucid.text.tokenizer_training import train_tokenizer
 
 SYLLABLES = ["lo", "we", "st", "er", "sl", "ow", "ne", "wi", "de", "in", "g", "un", "ha", *"강아지가공을놀이"]
@@ -59,14 +59,14 @@ KINDS = ("bpe", "unigram", *FOREIGN)
 
 
 @cache
-def subwords(kind: str) -> Subwords:
+def subwords(kind: str) -> SentencePieceTokenizer:
     """A tokenizer of a kind that is trained here, or of a foreign model."""
     if kind in FOREIGN:
         model = io.BytesIO()
         SentencePieceTrainer.train(sentence_iterator=iter(CORPUS), model_writer=model, **SIZES | FOREIGN[kind])
-        return Subwords(model.getvalue(), "sentencepiece")
+        return SentencePieceTokenizer(model.getvalue(), "sentencepiece")
     tokenizer = train_tokenizer(kind, CORPUS, vocab_size=600, normalize="none")
-    assert isinstance(tokenizer, Subwords)
+    assert isinstance(tokenizer, SentencePieceTokenizer)
     return tokenizer
 
 

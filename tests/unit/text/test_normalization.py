@@ -1,5 +1,6 @@
 """One spelling for texts that look alike: by our own function, and by the file alone as others read it."""
 
+import random
 import unicodedata
 from functools import cache
 from pathlib import Path
@@ -10,13 +11,14 @@ from hypothesis import strategies as st
 from sentencepiece import SentencePieceNormalizer, SentencePieceProcessor
 
 from pellucid.errors import CheckpointError, ConfigError
-from pellucid.text.normalization import SPACES, normalize
-from pellucid.text.normalization_rules import NFC_NAME, nfc_rules, normalization_of, rewritten, with_normalizer
+from pellucid.text import normalization
+from pellucid.text.normalization import SPACES, compose, is_composed, normalize
+from pellucid.text.normalization_rules import NFC_NAME, detect_normalization, nfc_rules, rewritten, set_normalizer
 from pellucid.text.sentencepiece_file import fields, message
-from pellucid.text.subwords import Subwords
+from pellucid.text.subwords import SentencePieceTokenizer
 from pellucid.text.tokenizer import UNK_ID, Tokenizer
 from pellucid.text.tokenizer_training import TOKENIZER_KINDS, train_tokenizer
-from pellucid.text.tokenizers import Tokenizers
+from pellucid.text.tokenizers import TokenizerPair
 from pellucid.text.vocabulary import Vocabulary
 
 LINES = [
@@ -62,7 +64,7 @@ def trained(kind: str, normalization: str) -> Tokenizer:
 @cache
 def file_alone(kind: str, normalization: str) -> SentencePieceProcessor:
     tokenizer = trained(kind, normalization)
-    assert isinstance(tokenizer, Subwords)
+    assert isinstance(tokenizer, SentencePieceTokenizer)
     return SentencePieceProcessor(model_proto=tokenizer.proto)
 
 
@@ -193,9 +195,9 @@ def rules_once() -> dict[str, str]:
 
 def test_without_normalisation_the_file_is_sentencepieces() -> None:
     plain = trained("bpe", "none")
-    assert isinstance(plain, Subwords)
-    assert normalization_of(plain.proto) == "none"
-    assert with_normalizer(plain.proto, "none") is plain.proto
+    assert isinstance(plain, SentencePieceTokenizer)
+    assert detect_normalization(plain.proto) == "none"
+    assert set_normalizer(plain.proto, "none") is plain.proto
     assert plain.decode(plain.encode(" a\xa0 u\u0308 ▁")) == " a\xa0 u\u0308 ▁"
 
 
@@ -212,8 +214,8 @@ def test_equal_pieces_whether_the_training_text_was_normalised_before_or_not() -
 @pytest.mark.parametrize("kind", TOKENIZER_KINDS)
 def test_the_file_keeps_its_normalisation(kind: str, normalization: str, tmp_path: Path) -> None:
     tokenizer = trained(kind, normalization)
-    table = Tokenizers(tokenizer, tokenizer).save(tmp_path)
-    opened = Tokenizers.load(tmp_path, table).source
+    table = TokenizerPair(tokenizer, tokenizer).save(tmp_path)
+    opened = TokenizerPair.load(tmp_path, table).source
     for text in (" a\xa0 u\u0308 ﬁ", *LINES):
         assert opened.encode(text) == tokenizer.encode(text)
 
@@ -228,13 +230,11 @@ def test_a_vocabulary_without_normalisation_is_written_as_before(tmp_path: Path)
 
 def test_a_normalisation_of_a_later_version_is_refused() -> None:
     plain = trained("bpe", "nfc")
-    assert isinstance(plain, Subwords)
+    assert isinstance(plain, SentencePieceTokenizer)
     later = plain.proto.replace(NFC_NAME.encode(), b"pellucid-nfc/9")
-    with pytest.raises(
-        CheckpointError, match=r"the tokenizer has the unknown normalisation `pellucid-nfc/9`"
-    ) as caught:
-        Subwords(later, "bpe")
-    assert caught.value.hint == "the model may need a newer version of pellucid"
+    with pytest.raises(CheckpointError, match=r"the tokenizer has an unknown normalization `pellucid-nfc/9`") as caught:
+        SentencePieceTokenizer(later, "bpe")
+    assert caught.value.hint == "the model may require a newer version of pellucid"
 
 
 def test_a_model_of_ones_own_has_its_own(tmp_path: Path) -> None:
@@ -243,7 +243,7 @@ def test_a_model_of_ones_own_has_its_own(tmp_path: Path) -> None:
     assert train_tokenizer(path, [], normalize="nfc", **options).encode("u\u0308") == SentencePieceProcessor(  # type: ignore[arg-type]
         model_file=path
     ).encode("u\u0308")
-    with pytest.raises(ConfigError, match=r'`normalize = "nmt_nfkc"` means nothing to the SentencePiece model `.*own'):
+    with pytest.raises(ConfigError, match=r'`normalize = "nmt_nfkc"` has no effect on the SentencePiece model `.*own'):
         train_tokenizer(path, [], normalize="nmt_nfkc", **options)  # type: ignore[arg-type]
 
 
@@ -256,6 +256,20 @@ def test_what_is_written_as_a_message_is_read_as_one(table: list[tuple[int, int 
 def test_the_builtin_rules_are_sentencepieces_own() -> None:
     theirs = SentencePieceNormalizer(rule_name="nmt_nfkc")
     tokenizer = trained("bpe", "nmt_nfkc")
-    assert isinstance(tokenizer, Subwords)
+    assert isinstance(tokenizer, SentencePieceTokenizer)
     spec = next(value for number, value in fields(tokenizer.proto) if number == 3)
     assert dict(fields(spec))[2] == dict(fields(theirs.serialized_normalizer_spec()))[2]
+
+
+def test_long_runs_of_marks_compose_as_unicodedata_composes_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(normalization, "LONGEST_RUN", 3)
+    normalization._long_run.cache_clear()
+    draw = random.Random(3)
+    marks = "aA\u0301\u0327\u0316\u0345\u0308ǘộ가\u1161\u11a8 "
+    try:
+        for _ in range(2000):
+            text = "".join(draw.choices(marks, k=draw.randint(0, 14)))
+            assert compose(text) == unicodedata.normalize("NFC", text)
+            assert is_composed(text) == unicodedata.is_normalized("NFC", text)
+    finally:
+        normalization._long_run.cache_clear()

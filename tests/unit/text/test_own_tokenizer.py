@@ -10,9 +10,9 @@ import pytest
 
 import pellucid
 from pellucid.errors import CheckpointError, ConfigError, DataError
-from pellucid.text.tokenizer import TRIED, OwnTokenizer, completed
+from pellucid.text.tokenizer import TRIED, TokenizerAdapter, adapt_tokenizer
 from pellucid.text.tokenizer_json_writing import tokenizer_json
-from pellucid.text.tokenizers import Tokenizers
+from pellucid.text.tokenizers import TokenizerPair
 from pellucid.text.vocabulary import Vocabulary
 
 
@@ -42,7 +42,7 @@ class Fast(Letters):
 
 
 def test_what_it_lacks_is_made_of_what_it_has() -> None:
-    tokenizers = Tokenizers(Letters())
+    tokenizers = TokenizerPair(Letters())
     own = tokenizers.source
     assert tokenizers.joint
     assert (own.kind, own.size, own.pad_id, own.bos_id, own.eos_id, own.unk_id) == ("own", 12, 11, 10, 9, 8)
@@ -52,21 +52,21 @@ def test_what_it_lacks_is_made_of_what_it_has() -> None:
 
 
 def test_what_it_has_is_used() -> None:
-    own = Tokenizers(Letters(), Fast()).target
+    own = TokenizerPair(Letters(), Fast()).target
     assert own.encode_lines(["bad"]) == [[3, 0, 1]]
     assert own.tokens([1, 9]) == ["t1", "t9"]
 
 
 def test_a_tokenizer_of_pellucids_stays_itself() -> None:
     words = Vocabulary("words", ("a",))
-    assert completed(words) is words
-    assert Tokenizers(words, words).joint
-    assert Tokenizers.of(None) is None
-    pair = Tokenizers(words)
-    assert Tokenizers.of(pair) is pair
-    own = pair.of(Letters())
+    assert adapt_tokenizer(words) is words
+    assert TokenizerPair(words, words).joint
+    assert TokenizerPair.from_given(None) is None
+    pair = TokenizerPair(words)
+    assert TokenizerPair.from_given(pair) is pair
+    own = pair.from_given(Letters())
     assert own is not None
-    assert isinstance(own.source, OwnTokenizer)
+    assert isinstance(own.source, TokenizerAdapter)
 
 
 DRAWN = itertools.count(3)
@@ -75,21 +75,25 @@ DRAWN = itertools.count(3)
 @pytest.mark.parametrize(
     ("members", "message", "hint"),
     [
-        ({"decode": None}, r"the tokenizer `.*Broken` has no `decode`", "a tokenizer has encode, decode, size, pad_id"),
-        ({"eos_id": None}, r"has no `eos_id`", "a tokenizer has encode"),
+        (
+            {"decode": None},
+            r"the tokenizer `.*Broken` has no `decode`",
+            "a tokenizer must have encode, decode, size, pad_id",
+        ),
+        ({"eos_id": None}, r"has no `eos_id`", "a tokenizer must have encode"),
         ({"unk_id": 12}, r"has `unk_id` = 12; it must be from 0 to 11, below its `size`", ""),
         ({"pad_id": -1}, r"has `pad_id` = -1; it must be from 0 to 11", ""),
         (
             {"encode": lambda self, text: [{"a": 1}[letter] for letter in text]},
             r"fails on `A b.*`: KeyError: 'A'",
-            "encode what the vocabulary does not have as `unk_id`",
+            "encode characters outside of the vocabulary as `unk_id`",
         ),
         ({"size": lambda self: 12}, r"the tokenizer `.*Broken` has a method for its `size`", "it must be a number"),
-        ({"decode": lambda self, ids: None}, "decodes to NoneType, not to a text", "return a str"),
+        ({"decode": lambda self, ids: None}, "decodes to NoneType, not to str", "return a str"),
         (
             {"encode": lambda self, text: [3 + next(DRAWN) % 2]},
-            "reads `A b.*` as other ids the second time",
-            "switch off what it draws at random",
+            "encodes `A b.*` differently the second time",
+            "switch off its random sampling",
         ),
     ],
 )
@@ -100,28 +104,28 @@ def test_an_object_that_is_not_a_tokenizer(members: dict[str, Any], message: str
     given = {name: value for name, value in {**own, **members}.items() if value is not None}
     broken = type("Broken", (), {**given, "letters": "abcdefg "})()
     with pytest.raises(ConfigError, match=message) as caught:
-        Tokenizers(broken)
+        TokenizerPair(broken)
     assert caught.value.hint.startswith(hint)
 
 
 def test_ids_beyond_its_size_are_told_with_the_text() -> None:
     letters = Letters()
-    own = Tokenizers(letters).source
+    own = TokenizerPair(letters).source
     letters.letters = "abcdefghijklmnop"
-    with pytest.raises(DataError, match=r"reads `ape` as the id 15; ids are from 0 to 11"):
+    with pytest.raises(DataError, match=r"encodes `ape` with the id 15; ids are from 0 to 11"):
         own.encode("ape")
-    with pytest.raises(DataError, match=r"reads `m` as the id 12"):
+    with pytest.raises(DataError, match=r"encodes `m` with the id 12"):
         own.encode_lines(["a", "m"])
 
 
 def test_it_is_recorded_and_comes_back_when_it_is_handed_over(tmp_path: Path) -> None:
     words = Vocabulary("words", ("a", "b"))
-    for pair in (Tokenizers(Letters()), Tokenizers(Letters(), words), Tokenizers(words, Letters())):
+    for pair in (TokenizerPair(Letters()), TokenizerPair(Letters(), words), TokenizerPair(words, Letters())):
         folder = tmp_path / f"{pair.source.kind}-{pair.target.kind}"
         folder.mkdir()
         table = json.loads(json.dumps(pair.save(folder)))
         assert len(list(folder.iterdir())) == sum(isinstance(side, Vocabulary) for side in (pair.source, pair.target))
-        loaded = Tokenizers.load(folder, table, Letters())
+        loaded = TokenizerPair.load(folder, table, Letters())
         assert loaded.joint == pair.joint
         for side, before in ((loaded.source, pair.source), (loaded.target, pair.target)):
             assert side.kind == before.kind
@@ -129,32 +133,32 @@ def test_it_is_recorded_and_comes_back_when_it_is_handed_over(tmp_path: Path) ->
 
 
 def test_it_is_refused_when_it_is_missing_or_another(tmp_path: Path) -> None:
-    table = Tokenizers(Letters()).save(tmp_path)
-    with pytest.raises(CheckpointError, match=r"by a tokenizer of its own, `.*\.Letters`, which is not") as caught:
-        Tokenizers.load(tmp_path, table)
-    assert caught.value.hint == "hand it over as `tokenizer=`, as in `load(folder, tokenizer=Letters(...))`"
-    with pytest.raises(CheckpointError, match=r"it reads `A b,.*` as other ids"):
-        Tokenizers.load(tmp_path, table, Letters("bacdefg "))
+    table = TokenizerPair(Letters()).save(tmp_path)
+    with pytest.raises(CheckpointError, match=r"uses the custom tokenizer `.*\.Letters`, which is not") as caught:
+        TokenizerPair.load(tmp_path, table)
+    assert caught.value.hint == "pass it as `tokenizer=`, as in `load(folder, tokenizer=Letters(...))`"
+    with pytest.raises(CheckpointError, match=r"it encodes `A b,.*` differently"):
+        TokenizerPair.load(tmp_path, table, Letters("bacdefg "))
     longer = type("Longer", (Letters,), {"size": 13})()
     with pytest.raises(CheckpointError, match=r"`.*Longer` is not that of .* `.*Letters`: its `size` is 13, not 12"):
-        Tokenizers.load(tmp_path, table, longer)
-    with pytest.raises(CheckpointError, match="does not say which `own` one it means"):
-        Tokenizers.load(tmp_path, {**table, "own": {"source": 5}}, Letters())
-    with pytest.raises(ConfigError, match=r"`tokenizer=` is given, but `.*` holds a tokenizer itself"):
-        Tokenizers.load(tmp_path, Tokenizers(Vocabulary("words", ("a",))).save(tmp_path), Letters())
+        TokenizerPair.load(tmp_path, table, longer)
+    with pytest.raises(CheckpointError, match="has no name for its `own` tokenizer"):
+        TokenizerPair.load(tmp_path, {**table, "own": {"source": 5}}, Letters())
+    with pytest.raises(ConfigError, match=r"`tokenizer=` is given, but `.*` has its own tokenizer"):
+        TokenizerPair.load(tmp_path, TokenizerPair(Vocabulary("words", ("a",))).save(tmp_path), Letters())
 
 
 def test_no_file_is_written_of_it(tmp_path: Path) -> None:
-    own = completed(Letters())
-    with pytest.raises(ConfigError, match=r"the tokenizer `.*Letters` is of your own, and is not written to a file"):
+    own = adapt_tokenizer(Letters())
+    with pytest.raises(ConfigError, match=r"the tokenizer `.*Letters` is custom, so it is not saved"):
         own.save(tmp_path / "x")
-    with pytest.raises(ConfigError, match=r"is of your own, and cannot be written as `tokenizer.json`"):
+    with pytest.raises(ConfigError, match=r"is custom, so it cannot be written as `tokenizer.json`"):
         tokenizer_json(own)
 
 
 def test_the_record_says_how_a_text_is_read() -> None:
-    own = completed(Letters())
-    assert isinstance(own, OwnTokenizer)
+    own = adapt_tokenizer(Letters())
+    assert isinstance(own, TokenizerAdapter)
     assert own.record() == {
         "class": f"{__name__}.Letters", "size": 12, "pad_id": 11, "bos_id": 10, "eos_id": 9, "unk_id": 8,
         "tried": Letters().encode(TRIED),
@@ -163,18 +167,18 @@ def test_the_record_says_how_a_text_is_read() -> None:
 
 def test_the_names_are_public() -> None:
     tokenizer: pellucid.Tokenizer = Letters()
-    assert isinstance(pellucid.Tokenizers(tokenizer).source, OwnTokenizer)
+    assert isinstance(pellucid.TokenizerPair(tokenizer).source, TokenizerAdapter)
     trained = pellucid.train_tokenizer("words", ["a b", "b"])
     assert trained.tokens(trained.encode("b a c")) == ["b", "a", "<unk>"]
 
 
 def test_a_class_is_not_a_tokenizer() -> None:
     with pytest.raises(ConfigError, match=r"^the tokenizer is the class `Letters`, not an object of it$") as caught:
-        Tokenizers.of(Letters)  # type: ignore[arg-type]
-    assert caught.value.hint == "hand over Letters(...)"
+        TokenizerPair.from_given(Letters)  # type: ignore[arg-type]
+    assert caught.value.hint == "pass Letters(...)"
 
 
 @pytest.mark.parametrize("count", [0, 3])
 def test_sides_have_one_tokenizer_or_two(count: int) -> None:
     with pytest.raises(ConfigError, match=f"^`tokenizer` holds {count} tokenizers$"):
-        Tokenizers.of((Letters(),) * count)  # type: ignore[arg-type]
+        TokenizerPair.from_given((Letters(),) * count)  # type: ignore[arg-type]

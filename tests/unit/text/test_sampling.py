@@ -19,9 +19,9 @@ from sentencepiece import SentencePieceTrainer
 
 from pellucid.errors import ConfigError
 from pellucid.text import sampling
-from pellucid.text.sampling import LatticeSampling, SubwordSampler
-from pellucid.text.sentencepiece_file import Pieces, read_pieces
-from pellucid.text.subwords import Subwords
+from pellucid.text.sampling import SubwordSampler, UnigramSampling
+from pellucid.text.sentencepiece_file import SentencePieceVocab, read_pieces
+from pellucid.text.subwords import SentencePieceTokenizer
 from pellucid.text.vocabulary import Vocabulary
 from tests.unit.text.subword_models import CORPUS, KINDS, LINES, processor, subwords
 
@@ -190,9 +190,9 @@ def test_cuts_are_drawn_by_their_probability(word: str, flatness: float, power: 
 
 def test_a_character_that_only_longer_pieces_have_is_ten_below_the_least() -> None:
     scores = {"a": -1.0, "ab": -2.0, "c": -3.0}
-    pieces = Pieces("unigram", {"a": 1, "ab": 2, "c": 3}, scores, {}, (), unk_id=0)
-    cutter = LatticeSampling(pieces, 0.9)
-    drawn = Counter(tuple("?a_c"[i] for i in cutter.cut(["abc"], Random(f"{i}"))) for i in range(DRAWS))
+    pieces = SentencePieceVocab("unigram", {"a": 1, "ab": 2, "c": 3}, scores, {}, (), unk_id=0)
+    cutter = UnigramSampling(pieces, 0.9)
+    drawn = Counter(tuple("?a_c"[i] for i in cutter.sample(["abc"], Random(f"{i}"))) for i in range(DRAWS))
     expected = lattice_cuts("abc", scores | {"b": -13.0}, 0.1 / 0.9)
     names = {("ab", "c"): ("_", "c"), ("a", "b", "c"): ("a", "?", "c")}
     assert_drawn_from({names[cut]: chance for cut, chance in expected.items()}, drawn)
@@ -224,8 +224,8 @@ PROGRAM = """
 import sys
 from random import Random
 from pellucid.text.sampling import SubwordSampler
-from pellucid.text.subwords import Subwords
-sampler = SubwordSampler(Subwords(open(sys.argv[1], "rb").read(), "bpe"), float(sys.argv[2]))
+from pellucid.text.subwords import SentencePieceTokenizer
+sampler = SubwordSampler(SentencePieceTokenizer(open(sys.argv[1], "rb").read(), "bpe"), float(sys.argv[2]))
 print(sampler.sample("two dogs play with the slowest ball", Random("1/2/3/source")))
 """
 
@@ -262,7 +262,11 @@ def test_the_smallest_and_the_largest_strength(kind: str) -> None:
 
 @pytest.mark.parametrize("kind", ["words", "characters", "bytes", "spaces"])
 def test_a_tokenizer_without_pieces_is_refused(kind: str) -> None:
-    message = rf"^`subword_sampling = 0.1` means nothing to the tokenizer `{kind}`: it cuts a text in one way only$"
+    message = (
+        rf"^`subword_regularization = 0.1` has no effect on the tokenizer `{kind}`, which has only one segmentation "
+        rf"of a "
+        rf"text$"
+    )
     with pytest.raises(ConfigError, match=message) as error:
         SubwordSampler(Vocabulary(kind, ("a",)), 0.1)
     assert (
@@ -279,6 +283,6 @@ def test_so_is_a_foreign_model_of_whole_words_or_characters(algorithm: str) -> N
         hard_vocab_limit=False, minloglevel=2,
     )  # fmt: skip
     with pytest.raises(
-        ConfigError, match=f"`subword_sampling = 0.25` .* a SentencePiece model of the kind `{algorithm}`"
+        ConfigError, match=f"`subword_regularization = 0.25` .* a SentencePiece model of the kind `{algorithm}`"
     ):
-        SubwordSampler(Subwords(model.getvalue(), "sentencepiece"), 0.25)
+        SubwordSampler(SentencePieceTokenizer(model.getvalue(), "sentencepiece"), 0.25)

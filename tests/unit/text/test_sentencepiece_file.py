@@ -36,9 +36,9 @@ def test_the_algorithm(algorithm: str) -> None:
 
 def test_an_unknown_character_is_bytes_or_unknown() -> None:
     with_bytes, without = read_pieces(subwords("bpe").proto), read_pieces(subwords("bpe, normalised").proto)
-    assert [with_bytes.byte_ids.index(i) for i in with_bytes.ids_of("Ж")] == list("Ж".encode())
-    assert without.ids_of("Ж") == (without.unk_id,)
-    assert with_bytes.ids_of("▁") == (with_bytes.ids["▁"],)
+    assert [with_bytes.byte_ids.index(i) for i in with_bytes.get_ids("Ж")] == list("Ж".encode())
+    assert without.get_ids("Ж") == (without.unk_id,)
+    assert with_bytes.get_ids("▁") == (with_bytes.ids["▁"],)
 
 
 def test_what_a_file_may_leave_out() -> None:

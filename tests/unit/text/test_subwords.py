@@ -13,7 +13,7 @@ from sentencepiece import SentencePieceProcessor, SentencePieceTrainer
 
 from pellucid.errors import CheckpointError, ConfigError
 from pellucid.text.sampling import SubwordSampler
-from pellucid.text.subwords import FEW, Subwords, escape, unescape
+from pellucid.text.subwords import FEW, SentencePieceTokenizer, escape, unescape
 from pellucid.text.tokenizer import Tokenizer
 from pellucid.text.tokenizer_training import train_tokenizer
 
@@ -111,12 +111,12 @@ def test_saved_model_is_sentencepieces_own(tmp_path: Path) -> None:
     path = tokenizer.save(tmp_path / "tokenizer")
     assert path == tmp_path / "tokenizer.model"
     assert SentencePieceProcessor(model_file=str(path)).encode("two dogs") == tokenizer.encode("two dogs")
-    assert Subwords(path.read_bytes(), "bpe").encode("▁") == tokenizer.encode("▁")
+    assert SentencePieceTokenizer(path.read_bytes(), "bpe").encode("▁") == tokenizer.encode("▁")
 
 
 def test_foreign_model_without_pad_gets_one_behind_its_pieces() -> None:
     proto = foreign_model()  # SentencePiece's defaults: unk 0, bos 1, eos 2, no pad, NFKC, spaces merged
-    theirs, ours = SentencePieceProcessor(model_proto=proto), Subwords(proto, "sentencepiece")
+    theirs, ours = SentencePieceProcessor(model_proto=proto), SentencePieceTokenizer(proto, "sentencepiece")
     assert (ours.unk_id, ours.bos_id, ours.eos_id) == (0, 1, 2)
     assert ours.pad_id == theirs.get_piece_size() == ours.size - 1
     assert ours.encode(" two  ▁dogs") == theirs.encode(" two  ▁dogs")
@@ -127,13 +127,13 @@ def test_foreign_model_without_pad_gets_one_behind_its_pieces() -> None:
 def test_foreign_model_without_any_special_id_gets_three() -> None:
     proto = foreign_model(bos_id=-1, eos_id=-1, pad_id=-1)
     pieces = SentencePieceProcessor(model_proto=proto).get_piece_size()
-    ours = Subwords(proto, "sentencepiece")
+    ours = SentencePieceTokenizer(proto, "sentencepiece")
     assert (ours.pad_id, ours.bos_id, ours.eos_id, ours.size) == (pieces, pieces + 1, pieces + 2, pieces + 3)
     assert ours.decode(range(pieces, pieces + 3)) == ""
 
 
 def test_foreign_special_ids_are_read() -> None:
-    ours = Subwords(foreign_model(pad_id=0, eos_id=1, unk_id=2, bos_id=-1), "sentencepiece")
+    ours = SentencePieceTokenizer(foreign_model(pad_id=0, eos_id=1, unk_id=2, bos_id=-1), "sentencepiece")
     assert (ours.pad_id, ours.eos_id, ours.unk_id, ours.bos_id) == (0, 1, 2, ours.size - 1)
 
 
@@ -145,13 +145,13 @@ def test_foreign_special_ids_are_read() -> None:
 def test_a_damaged_model_is_refused_or_works(kind: str, changes: list[tuple[float, bytes]]) -> None:
     """SentencePiece itself takes pieces that are no UTF-8, and fails when it is to write one."""
     tokenizer = trained("unigram" if kind == "unigram" else "bpe")
-    assert isinstance(tokenizer, Subwords)
+    assert isinstance(tokenizer, SentencePieceTokenizer)
     proto = tokenizer.proto
     for place, put in changes:
         at = int(place * len(proto))
         proto = proto[:at] + put + proto[at + 1 :]
     try:
-        damaged = Subwords(proto, kind)
+        damaged = SentencePieceTokenizer(proto, kind)
         ids = damaged.encode("two dogs 공 ▁ e\u0301")
         assert isinstance(damaged.decode(ids) + damaged.decode(range(damaged.size)), str)
         assert len(damaged.tokens(range(damaged.size))) == damaged.size
@@ -162,16 +162,20 @@ def test_a_damaged_model_is_refused_or_works(kind: str, changes: list[tuple[floa
 
 def test_a_piece_that_is_no_utf8() -> None:
     tokenizer = trained("bpe")
-    assert isinstance(tokenizer, Subwords)
+    assert isinstance(tokenizer, SentencePieceTokenizer)
     piece = max(tokenizer.pieces(), key=len).encode()
     proto = tokenizer.proto.replace(piece, b"\xff" * len(piece))
     assert proto != tokenizer.proto
-    with pytest.raises(CheckpointError, match=rf"`x.model` is not a whole SentencePiece model \({len(proto)} bytes\)"):
-        Subwords(proto, "bpe", "x.model")
+    with pytest.raises(
+        CheckpointError, match=rf"`x.model` is not a complete SentencePiece model \({len(proto)} bytes\)"
+    ):
+        SentencePieceTokenizer(proto, "bpe", "x.model")
 
 
 @pytest.mark.parametrize("damage", [lambda data: b"", lambda data: b"junk", lambda data: data[:-7]])
 def test_what_is_no_model(damage: Any) -> None:
     data = damage(foreign_model())
-    with pytest.raises(CheckpointError, match=rf"`x.model` is not a whole SentencePiece model \({len(data)} bytes\)"):
-        Subwords(data, "bpe", "x.model")
+    with pytest.raises(
+        CheckpointError, match=rf"`x.model` is not a complete SentencePiece model \({len(data)} bytes\)"
+    ):
+        SentencePieceTokenizer(data, "bpe", "x.model")

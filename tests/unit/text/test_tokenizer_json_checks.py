@@ -8,7 +8,7 @@ import pytest
 
 from pellucid.errors import CheckpointError
 from pellucid.text.hugging_face import HuggingFaceTokenizer
-from pellucid.text.tokenizer_json_checks import problem_of
+from pellucid.text.tokenizer_json_checks import find_unsafe_content
 
 IDS = {"pad_id": 0, "bos_id": 0, "eos_id": 0, "unk_id": 1}
 WORDS = {"type": "WordLevel", "vocab": {"[PAD]": 0, "[UNK]": 1, "a": 2, "b": 3}, "unk_token": "[UNK]"}
@@ -40,14 +40,17 @@ def splitting(pattern: str) -> dict[str, Any]:
 
 HOSTILE: list[tuple[dict[str, Any], str]] = [
     # Each of these ended the process, or would take all memory, in version 0.23 of the library.
-    ({"pre_tokenizer": {"type": "FixedLength", "length": 0}}, "its pre_tokenizer is of the kind FixedLength; run are "),
+    (
+        {"pre_tokenizer": {"type": "FixedLength", "length": 0}},
+        "its pre_tokenizer is of the kind FixedLength; supported are ",
+    ),
     (
         {"normalizer": {"type": "Precompiled", "precompiled_charsmap": ""}},
-        "the `precompiled_charsmap` of its normalizer is damaged: it has 0 bytes, and says that 0 of",
+        "the `precompiled_charsmap` of its normalizer is damaged: it has 0 bytes, but declares an index of 0",
     ),
     (
         {"normalizer": {"type": "Precompiled", "precompiled_charsmap": "/////w=="}},
-        "is damaged: it has 4 bytes, and says that 4,294,967,295 of them are its index",
+        "is damaged: it has 4 bytes, but declares an index of 4,294,967,295 bytes",
     ),
     (
         {"normalizer": {"type": "Precompiled", "precompiled_charsmap": "no base 64"}},
@@ -68,17 +71,17 @@ HOSTILE: list[tuple[dict[str, Any], str]] = [
     ({"normalizer": {"type": "Prepend", "prepend": "a" * 17}}, "at most 16 characters are"),
     (
         {"normalizer": {"type": "Sequence", "normalizers": [{"type": "NFC"}] * 64}},
-        "its normalizer has 65 components; at most 64 are run",
+        "its normalizer has 65 components; at most 64 are supported",
     ),
     ({"pre_tokenizer": splitting("(a|aa)+$")}, "`(a|aa)+$` of its pre_tokenizer repeats a group, which is not allowed"),
     ({"pre_tokenizer": splitting("(?:a*){3}")}, "repeats a group"),
-    ({"pre_tokenizer": splitting("a*{3}")}, "repeats what is repeated"),
-    ({"pre_tokenizer": splitting("a+?*")}, "repeats what is repeated"),
+    ({"pre_tokenizer": splitting("a*{3}")}, "has a nested repetition"),
+    ({"pre_tokenizer": splitting("a+?*")}, "has a nested repetition"),
     ({"pre_tokenizer": splitting("(?#[)(a|aa)+$")}, "has the group (?#["),
     ({"pre_tokenizer": splitting("(?<x>a)")}, "has the group (?<x"),
-    ({"pre_tokenizer": splitting(r"(a)\1")}, "refers back"),
-    ({"pre_tokenizer": splitting(r"\g<0>")}, "refers back"),
-    ({"pre_tokenizer": splitting("[[]a]")}, "has a class within a class"),
+    ({"pre_tokenizer": splitting(r"(a)\1")}, "has a backreference"),
+    ({"pre_tokenizer": splitting(r"\g<0>")}, "has a backreference"),
+    ({"pre_tokenizer": splitting("[[]a]")}, "has a nested class"),
     ({"pre_tokenizer": splitting("[](a|aa)+$]")}, "has a class that begins with its end"),
     ({"pre_tokenizer": splitting("a{1,1001}")}, "repeats more than 1,000 times"),
     ({"pre_tokenizer": splitting("a" * 1001)}, "is not a string of at most 1,000 characters"),
@@ -92,7 +95,10 @@ HOSTILE: list[tuple[dict[str, Any], str]] = [
     ({"model": {**WORDS, "vocab": {"a": 2}}}, "the token for unknown words, [UNK], is not in its vocabulary"),
     ({"model": {**WORDS, "type": "WordPiece", "max_input_chars_per_word": 10**9}}, "(1000000000) must be in 1..1000"),
     ({"model": {"type": "Unigram", "vocab": [[5, 0.0]], "unk_id": 0}}, "its token 5 is not a string"),
-    ({"model": {"type": "Nothing"}}, "its model is of the kind Nothing; run are BPE, Unigram, WordLevel, WordPiece"),
+    (
+        {"model": {"type": "Nothing"}},
+        "its model is of the kind Nothing; supported are BPE, Unigram, WordLevel, WordPiece",
+    ),
     ({"model": 5}, "its model has 5 where a component should be"),
     ({"normalizer": [1]}, "its normalizer has [1] where a component should be"),
     ({"decoder": {"type": "Sequence"}}, "its decoder has None where a component should be"),
@@ -103,18 +109,18 @@ HOSTILE: list[tuple[dict[str, Any], str]] = [
 
 @pytest.mark.parametrize(("parts", "problem"), HOSTILE)
 def test_what_a_file_may_not_ask_for(parts: dict[str, Any], problem: str) -> None:
-    assert problem in problem_of(file_with(**parts))
+    assert problem in find_unsafe_content(file_with(**parts))
 
 
 @pytest.mark.parametrize("pattern", PUBLISHED_PATTERNS)
 def test_patterns_of_published_models_may_run(pattern: str) -> None:
-    assert problem_of(file_with(pre_tokenizer=splitting(pattern))) == ""
+    assert find_unsafe_content(file_with(pre_tokenizer=splitting(pattern))) == ""
 
 
 def test_a_file_says_each_thing_once() -> None:
     """Which of the two the library takes is its own affair, so that the other one would have been looked at."""
     data = b'{"pre_tokenizer": {"type": "Whitespace"}, "pre_tokenizer": {"type": "FixedLength", "length": 0}}'
-    assert problem_of(data) == "it is damaged: it says `pre_tokenizer` twice"
+    assert find_unsafe_content(data) == "it is damaged: it has `pre_tokenizer` twice"
 
 
 @pytest.mark.parametrize(
@@ -122,14 +128,14 @@ def test_a_file_says_each_thing_once() -> None:
     [(b"[1]", "it holds no table"), (b"[" * 100_000, "it is damaged: "), (b"\xff", "it is damaged")],
 )
 def test_what_is_no_table(data: bytes, problem: str) -> None:
-    assert problem_of(data).startswith(problem)
+    assert find_unsafe_content(data).startswith(problem)
 
 
 @pytest.mark.foreign
 @pytest.mark.parametrize(("parts", "problem"), HOSTILE)
 def test_a_forbidden_file_is_no_tokenizer(parts: dict[str, Any], problem: str) -> None:
     with pytest.raises(
-        CheckpointError, match=r"`x.json` \([0-9,]+ bytes\) is not a tokenizer that Pellucid runs"
+        CheckpointError, match=r"`x.json` \([0-9,]+ bytes\) is not a tokenizer that Pellucid can run"
     ) as got:
         HuggingFaceTokenizer.from_options(file_with(**parts), IDS, "x.json")
     assert problem in str(got.value)

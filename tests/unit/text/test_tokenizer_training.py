@@ -16,7 +16,7 @@ from sentencepiece import SentencePieceTrainer
 
 import pellucid
 from pellucid.errors import CheckpointError, ConfigError, DataError
-from pellucid.text.subwords import Subwords
+from pellucid.text.subwords import SentencePieceTokenizer
 from pellucid.text.tokenizer import BOS_ID, EOS_ID, PAD_ID, UNK_ID, Tokenizer
 from pellucid.text.tokenizer_training import TOKENIZER_KINDS, train_tokenizer
 
@@ -122,13 +122,13 @@ def test_a_model_of_ones_own(tmp_path: Path) -> None:
     assert (tokenizer.kind, tokenizer.size) == ("sentencepiece", trained.size)
     assert tokenizer.encode("the dog") == trained.encode("the dog")
     assert train(path, [], vocab_size=17).size == trained.size  # what is finished has its size
-    with pytest.raises(ConfigError, match="`byte_fallback = false` means nothing to the tokenizer"):
+    with pytest.raises(ConfigError, match="`byte_fallback = false` has no effect on the tokenizer"):
         train(path, [], byte_fallback=False)
 
 
 def test_a_file_that_is_no_model(tmp_path: Path) -> None:
     (tmp_path / "x.model").write_bytes(b"junk")
-    with pytest.raises(CheckpointError, match=r"x\.model` is not a whole SentencePiece model \(4 bytes\)"):
+    with pytest.raises(CheckpointError, match=r"x\.model` is not a complete SentencePiece model \(4 bytes\)"):
         train(str(tmp_path / "x.model"))
 
 
@@ -158,7 +158,7 @@ def test_unknown_kinds(kind: str, message: str) -> None:
     ],
 )
 def test_options_of_other_kinds(kind: str, option: str, value: Any, kinds: str) -> None:
-    message = f"`{option} = {str(value).lower()}` means nothing to the tokenizer `{kind}`"
+    message = f"`{option} = {str(value).lower()}` has no effect on the tokenizer `{kind}`"
     with pytest.raises(ConfigError, match=message) as caught:
         train(kind, **{option: value})
     assert caught.value.hint.endswith(kinds)
@@ -167,7 +167,7 @@ def test_options_of_other_kinds(kind: str, option: str, value: Any, kinds: str) 
 @pytest.mark.parametrize("kind", TOKENIZER_KINDS)
 @pytest.mark.parametrize("lines", [[], ["", " ", "\n", "\t\u3000"]])
 def test_an_empty_corpus(kind: str, lines: list[str]) -> None:
-    with pytest.raises(DataError, match="the text to train a tokenizer on is empty"):
+    with pytest.raises(DataError, match="the training text of the tokenizer is empty"):
         train(kind, lines)
 
 
@@ -213,8 +213,8 @@ def test_characters_never_take_all_of_a_vocabulary_that_has_bytes(
     kind: str, vocab_size: int, most: int, normalization: str
 ) -> None:
     lines, told = spread(1500), list[str]()
-    tokenizer = train(kind, lines, vocab_size=vocab_size, normalize=normalization, say=told.append)
-    assert isinstance(tokenizer, Subwords)
+    tokenizer = train(kind, lines, vocab_size=vocab_size, normalize=normalization, log_line=told.append)
+    assert isinstance(tokenizer, SentencePieceTokenizer)
     assert tokenizer.size <= vocab_size
     single = {piece for piece in tokenizer.pieces() if len(piece) == 1}
     assert len(single) == most
@@ -225,8 +225,7 @@ def test_characters_never_take_all_of_a_vocabulary_that_has_bytes(
     share = (sum(counts[piece] for piece in single) + len(lines)) / (counts.total() + len(lines))
     of = len(counts) + 1
     assert told == [
-        f"{most:,} of {of:,} characters have a piece of their own, {share:.1%} of the text; the others are written as "
-        "bytes"
+        f"{most:,} of {of:,} characters have their own piece, {share:.1%} of the text; the others are written as bytes"
     ]
     assert all(tokenizer.decode(tokenizer.encode(line)) == line for line in lines)
     assert not any("\0" in piece for piece in tokenizer.pieces())
@@ -234,8 +233,8 @@ def test_characters_never_take_all_of_a_vocabulary_that_has_bytes(
 
 def test_where_there_is_room_nothing_is_left_out_and_the_text_is_read_as_ever() -> None:
     told = list[str]()
-    tokenizer = train("bpe", spread(100), vocab_size=1000, say=told.append)
-    assert isinstance(tokenizer, Subwords)
+    tokenizer = train("bpe", spread(100), vocab_size=1000, log_line=told.append)
+    assert isinstance(tokenizer, SentencePieceTokenizer)
     assert told == []
     assert {piece for piece in tokenizer.pieces() if len(piece) == 1} == {"▁", *"".join(spread(100))}
 
@@ -252,14 +251,14 @@ def test_what_sentencepiece_cannot_learn(monkeypatch: pytest.MonkeyPatch) -> Non
         raise RuntimeError("INTERNAL: score is not finite")
 
     monkeypatch.setattr(SentencePieceTrainer, "train", refuse)
-    with pytest.raises(
-        DataError, match="SentencePiece cannot learn `bpe` from this text: INTERNAL: score is not finite"
-    ):
+    with pytest.raises(DataError, match="SentencePiece cannot train `bpe` on this text: INTERNAL: score is not finite"):
         train("bpe")
 
 
 def test_a_minimum_frequency_that_nothing_reaches() -> None:
-    with pytest.raises(ConfigError, match=r"`min_frequency` \(9\) leaves no word: the most frequent occurs 2 times"):
+    with pytest.raises(
+        ConfigError, match=r"`min_frequency` \(9\) removes all words: the most frequent one occurs 2 times"
+    ):
         train("words", min_frequency=9)
 
 

@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from pellucid.errors import CheckpointError, shown
+from pellucid.errors import CheckpointError, format_value
 from pellucid.text.tokenizer import Tokenizer
 from pellucid.text.tokenizer_training import TOKENIZER_KINDS, train_tokenizer
-from pellucid.text.tokenizers import Tokenizers
+from pellucid.text.tokenizers import TokenizerPair
 
 LINES = ["the dog runs", "ein Hund läuft ▁"]
 
@@ -18,9 +18,9 @@ def train(kind: str) -> Tokenizer:
     return train_tokenizer(kind, LINES, normalize="none")
 
 
-def saved(folder: Path, source: str = "bpe", target: str | None = None) -> tuple[Tokenizers, dict[str, Any]]:
+def saved(folder: Path, source: str = "bpe", target: str | None = None) -> tuple[TokenizerPair, dict[str, Any]]:
     first = train(source)
-    tokenizers = Tokenizers(first, train(target) if target else first)
+    tokenizers = TokenizerPair(first, train(target) if target else first)
     table = json.loads(json.dumps(tokenizers.save(folder)))
     return tokenizers, table
 
@@ -28,7 +28,7 @@ def saved(folder: Path, source: str = "bpe", target: str | None = None) -> tuple
 @pytest.mark.parametrize("kind", TOKENIZER_KINDS)
 def test_a_joint_tokenizer_comes_back(kind: str, tmp_path: Path) -> None:
     tokenizers, table = saved(tmp_path, kind)
-    loaded = Tokenizers.load(tmp_path, table)
+    loaded = TokenizerPair.load(tmp_path, table)
     assert loaded.joint
     assert loaded.source is loaded.target
     assert (loaded.source.kind, loaded.source.size) == (kind, tokenizers.source.size)
@@ -40,7 +40,7 @@ def test_a_joint_tokenizer_comes_back(kind: str, tmp_path: Path) -> None:
 @pytest.mark.parametrize(("source", "target"), [("bpe", "bpe"), ("words", "characters"), ("unigram", "bytes")])
 def test_two_tokenizers_come_back(source: str, target: str, tmp_path: Path) -> None:
     tokenizers, table = saved(tmp_path, source, target)
-    loaded = Tokenizers.load(tmp_path, table)
+    loaded = TokenizerPair.load(tmp_path, table)
     assert not loaded.joint
     assert (loaded.source.kind, loaded.target.kind) == (source, target)
     assert loaded.source.encode(LINES[0]) == tokenizers.source.encode(LINES[0])
@@ -50,8 +50,8 @@ def test_two_tokenizers_come_back(source: str, target: str, tmp_path: Path) -> N
 
 def test_a_foreign_model_stays_foreign(tmp_path: Path) -> None:
     tokenizer = train(str(train("bpe").save(tmp_path / "own")))
-    table = Tokenizers(tokenizer, tokenizer).save(tmp_path)
-    loaded = Tokenizers.load(tmp_path, table)
+    table = TokenizerPair(tokenizer, tokenizer).save(tmp_path)
+    loaded = TokenizerPair.load(tmp_path, table)
     assert loaded.source.kind == "sentencepiece"
     assert loaded.source.encode("▁") == tokenizer.encode("▁") != train("bpe").encode("▁")
 
@@ -68,7 +68,7 @@ def test_a_missing_file(tmp_path: Path) -> None:
     _, table = saved(tmp_path)
     (tmp_path / "tokenizer.model").unlink()
     with pytest.raises(CheckpointError, match=r"cannot read `.*tokenizer\.model`: No such file") as caught:
-        Tokenizers.load(tmp_path, table)
+        TokenizerPair.load(tmp_path, table)
     assert caught.value.hint == "copy the whole folder"
 
 
@@ -80,16 +80,16 @@ def test_a_truncated_file(kind: str, cut: int, tmp_path: Path) -> None:
     data = path.read_bytes()[:-cut]
     path.write_bytes(data)
     with pytest.raises(CheckpointError, match=rf"\({len(data)} bytes\) is not the file that was saved with the model"):
-        Tokenizers.load(tmp_path, table)
+        TokenizerPair.load(tmp_path, table)
 
 
 @pytest.mark.parametrize("name", ["../x.model", "/etc/x", "a/b", "a\\b", "C:x", "..", ".", "", "x\0"])
 def test_a_file_outside_the_folder(name: str, tmp_path: Path) -> None:
     _, table = saved(tmp_path)
     table["files"]["tokenizer"] = name
-    with pytest.raises(CheckpointError, match="must lie in the model's folder") as caught:
-        Tokenizers.load(tmp_path, table)
-    assert f"`{shown(name)}`" in str(caught.value)
+    with pytest.raises(CheckpointError, match="must be in the model's folder") as caught:
+        TokenizerPair.load(tmp_path, table)
+    assert f"`{format_value(name)}`" in str(caught.value)
 
 
 @pytest.mark.parametrize(
@@ -108,12 +108,12 @@ def test_a_file_outside_the_folder(name: str, tmp_path: Path) -> None:
 def test_a_malformed_table(change: dict[str, Any], message: str, tmp_path: Path) -> None:
     _, table = saved(tmp_path)
     with pytest.raises(CheckpointError, match=message):
-        Tokenizers.load(tmp_path, {**table, **change})
+        TokenizerPair.load(tmp_path, {**table, **change})
 
 
 def test_a_vocabulary_under_its_old_name_opens(tmp_path: Path) -> None:
     tokenizers, table = saved(tmp_path, "words")
     assert table["files"] == {"tokenizer": "vocabulary.json"}
     (tmp_path / "vocabulary.json").rename(tmp_path / "tokenizer.json")
-    loaded = Tokenizers.load(tmp_path, table | {"files": {"tokenizer": "tokenizer.json"}})
+    loaded = TokenizerPair.load(tmp_path, table | {"files": {"tokenizer": "tokenizer.json"}})
     assert loaded.source.encode(LINES[0]) == tokenizers.source.encode(LINES[0])

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from pellucid.config.tables import from_table, to_table
 from pellucid.errors import ConfigError
-from pellucid.text.training_text import Sample, TrainingText
+from pellucid.text.training_text import Sample, TrainingTextStats
 
 
 def sample_of(lines: list[str]) -> Sample:
@@ -22,14 +22,14 @@ def sample_of(lines: list[str]) -> Sample:
 def test_what_lines_tell() -> None:
     lines = ["Ein Mann.", "Ein Hund", "Eine Frau läuft. Sie lacht.", "Ja!"]
     lengths = np.arange(1, 2001)
-    found = TrainingText.of(np.bincount(lengths), np.bincount(lengths[:10]), sample_of(lines))
-    assert found == TrainingText(
+    found = TrainingTextStats.from_lengths(np.bincount(lengths), np.bincount(lengths[:10]), sample_of(lines))
+    assert found == TrainingTextStats(
         source_length=1999, source_longest=2000, target_length=10, target_longest=10, source_script="Latin",
         target_script="Latin", sentence_ends=0.75, several_sentences=0.25,
     )  # fmt: skip
     assert (lengths <= 1999).mean() >= 0.999 > (lengths <= 1997).mean()
-    assert from_table(TrainingText, to_table(found), "text") == found
-    assert TrainingText.of(np.zeros(0, np.int64), np.zeros(0, np.int64), Sample()) == TrainingText()
+    assert from_table(TrainingTextStats, to_table(found), "text") == found
+    assert TrainingTextStats.from_lengths(np.zeros(0, np.int64), np.zeros(0, np.int64), Sample()) == TrainingTextStats()
 
 
 @given(st.integers(0, 3000), st.integers(1, 100))
@@ -58,7 +58,7 @@ def test_a_sample_is_bounded_and_evenly_spread(count: int, most: int) -> None:
     ],
 )
 def test_which_lines_are_unlike_it(fields: dict[str, Any], short: bool, long: bool) -> None:
-    text = TrainingText(**fields)
+    text = TrainingTextStats(**fields)
     assert (text.is_unlike(20), text.is_unlike(21)) == (short, long)
     assert not text.is_too_long(20)
     assert text.is_too_long(21) == (text.is_sentences and "source_length" in fields)
@@ -67,8 +67,8 @@ def test_which_lines_are_unlike_it(fields: dict[str, Any], short: bool, long: bo
 @pytest.mark.parametrize(
     ("fields", "message"),
     [
-        ({"sentence_ends": 1.5}, r"`sentence_ends` \(1.5\) must be a part of the lines, from 0 to 1"),
-        ({"several_sentences": -0.5}, r"`several_sentences` \(-0.5\) must be a part of the lines, from 0 to 1"),
+        ({"sentence_ends": 1.5}, r"`sentence_ends` \(1.5\) must be a share of the lines, from 0 to 1"),
+        ({"several_sentences": -0.5}, r"`several_sentences` \(-0.5\) must be a share of the lines, from 0 to 1"),
         ({"source_length": -1}, r"`source_length` \(-1\) must be at least 0"),
         ({"target_longest": "9"}, "`target_longest` must be a whole number or \"none\", not '9'"),
         ({"source_script": None}, "`source_script` must be a string, not None"),
@@ -76,4 +76,4 @@ def test_which_lines_are_unlike_it(fields: dict[str, Any], short: bool, long: bo
 )
 def test_what_cannot_be(fields: dict[str, Any], message: str) -> None:
     with pytest.raises(ConfigError, match=message):
-        TrainingText(**fields)
+        TrainingTextStats(**fields)

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pellucid.text.words import cut_words, join_words
+from pellucid.text.words import detokenize_words, tokenize_words
 
 
 @pytest.mark.parametrize(
@@ -21,7 +21,7 @@ from pellucid.text.words import cut_words, join_words
     ],
 )
 def test_words_and_marks(text: str, words: list[str]) -> None:
-    assert cut_words(text) == words
+    assert tokenize_words(text) == words
 
 
 @pytest.mark.parametrize(
@@ -36,16 +36,16 @@ def test_words_and_marks(text: str, words: list[str]) -> None:
 )
 def test_ordinary_text_comes_back(text: str) -> None:
     expected = text.replace(" . ", ". ")
-    assert join_words(cut_words(text)) == expected
+    assert detokenize_words(tokenize_words(text)) == expected
 
 
 @given(st.text())
 def test_nothing_but_white_space_is_lost(text: str) -> None:
-    assert "".join(cut_words(text)) == "".join(text.split())
-    assert "".join(join_words(cut_words(text)).split()) == "".join(text.split())
+    assert "".join(tokenize_words(text)) == "".join(text.split())
+    assert "".join(detokenize_words(tokenize_words(text)).split()) == "".join(text.split())
 
 
 @given(st.text(st.sampled_from("ab3 .,'-(❤\ufe0f\u0301\u200d\n\x85\u2028"), max_size=30))
 def test_a_word_never_holds_a_separator(text: str) -> None:
-    words = cut_words(text)
+    words = tokenize_words(text)
     assert all(word and not any(character.isspace() for character in word) for word in words)

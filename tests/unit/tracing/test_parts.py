@@ -74,7 +74,7 @@ def test_a_stack_of_which_some_layers_are_recorded() -> None:
     ids, seen = words(30, 1, 6), []
     with (
         torch.inference_mode(),
-        pellucid.model.observing.observing(lambda q, k, v, mask, bias, output: seen.append((q, k, v)), model),
+        pellucid.model.observers.observe_attention(lambda q, k, v, mask, bias, output: seen.append((q, k, v)), model),
     ):
         model(ids)
     found = trace(model, ids)

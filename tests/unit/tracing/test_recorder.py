@@ -12,11 +12,18 @@ from torch import Tensor
 from pellucid.errors import DataError
 from pellucid.model.attention import attention, attention_weights
 from pellucid.model.families import DecoderOnly, EncoderOnly, Model, SequenceClassifier
-from pellucid.model.observing import observing
+from pellucid.model.observers import observe_attention
 from pellucid.model.transformer import Transformer
 from pellucid.tasks.tracing import trace, trace_pass
-from pellucid.text.tokenizers import Tokenizers
-from pellucid.tracing.recorder import difference, gather, record, sites_of, value_norms
+from pellucid.text.tokenizers import TokenizerPair
+from pellucid.tracing.recorder import (
+    AttentionCall,
+    build_attention_trace,
+    list_attention,
+    measure_reconstruction_error,
+    record_attention,
+    value_norms,
+)
 from tests.rounding import NETWORK, of_attention, of_weights
 from tests.unit.tracing.models import KINDS, classifier, decoder, encoder, source, transformer
 
@@ -45,7 +52,7 @@ def passed(model: Model, src: Tensor, tgt: Tensor) -> list[Passed]:
         bounds = of_weights(q, k, bias), of_attention(q, k, v, bias)
         seen.append(Passed(attention_weights(q, k, mask, bias)[0], *bounds))
 
-    with torch.inference_mode(), observing(observe):
+    with torch.inference_mode(), observe_attention(observe):
         model(src, tgt) if isinstance(model, Transformer) else model(src)
     return seen
 
@@ -55,7 +62,7 @@ def test_the_weights_are_those_of_the_pass(name: str) -> None:
     model, src, tgt = MODELS[name](), source(7), source(5)
     found = trace(model, src, tgt if isinstance(model, Transformer) else None)
     places, expected = dict.fromkeys(found, 0), passed(model, src, tgt)
-    for (kind, _), one in zip(sites_of(model), expected, strict=True):
+    for (kind, _), one in zip(list_attention(model), expected, strict=True):
         layer, places[kind] = places[kind], places[kind] + 1
         for head, weights in enumerate(one.weights.numpy()):
             np.testing.assert_allclose(found[kind].weights(layer, head), weights, rtol=0, atol=one.of_weights)
@@ -81,10 +88,10 @@ def test_the_weights_mix_the_values_to_what_the_model_computed(name: str) -> Non
     model, src, tgt = MODELS[name](), source(7), source(5)
     found = trace(model, src, tgt if isinstance(model, Transformer) else None)
     outputs: list[Tensor] = []
-    with torch.inference_mode(), observing(lambda q, k, v, mask, bias, output: outputs.append(output[0])):
+    with torch.inference_mode(), observe_attention(lambda q, k, v, mask, bias, output: outputs.append(output[0])):
         model(src, tgt) if isinstance(model, Transformer) else model(src)
     places = dict.fromkeys(found, 0)
-    for (kind, _), output in zip(sites_of(model), outputs, strict=True):
+    for (kind, _), output in zip(list_attention(model), outputs, strict=True):
         layer, places[kind] = places[kind], places[kind] + 1
         one = found[kind]
         assert one.v is not None
@@ -150,7 +157,7 @@ def test_a_vocabulary_beyond_the_tokenizers_is_named_by_number() -> None:
         def decode(self, ids: Any) -> str:
             return "".join("ab"[i - 4] for i in ids if i > 3)
 
-    found = trace_pass(decoder(), tgt=[4, 5, 4], out=[5, 4, 2], tokenizers=Tokenizers.of(Letters()))
+    found = trace_pass(decoder(), tgt=[4, 5, 4], out=[5, 4, 2], tokenizers=TokenizerPair.from_given(Letters()))
     assert found.predictions is not None
     texts = {token.id: token.text for one in found.predictions for token, _ in one.top}
     beyond = {i: text for i, text in texts.items() if i is not None and i > 5}
@@ -199,7 +206,7 @@ def call(H: int = 4, Hkv: int = 2, L: int = 5, M: int = 7, K: int = 3) -> dict[s
 
 def test_a_call_is_rebuilt() -> None:
     given = call()
-    assert difference(**given) <= bound_of(given)
+    assert measure_reconstruction_error(**given) <= bound_of(given)
 
 
 def bound_of(given: dict[str, Any]) -> float:
@@ -221,24 +228,24 @@ def bound_of(given: dict[str, Any]) -> float:
     ids=["mask", "bias", "k", "k-of-other-heads", "q", "v"],
 )
 def test_a_fault_in_what_is_recorded_shows(fault: dict[str, Any]) -> None:
-    assert difference(**call() | fault) > 1e-3
+    assert measure_reconstruction_error(**call() | fault) > 1e-3
 
 
 @pytest.mark.parametrize("head", [0, 3])
 def test_a_fault_in_one_head_shows(head: int) -> None:
     given = call()
     given["output"][head, 1, 2] += 0.5
-    assert difference(**given).item() == pytest.approx(0.5, abs=bound_of(given))
+    assert measure_reconstruction_error(**given).item() == pytest.approx(0.5, abs=bound_of(given))
 
 
 def test_value_norms_are_the_lengths_of_what_is_added() -> None:
     model, seen = encoder(), []
     src = source(6)
-    with torch.inference_mode(), observing(lambda q, k, v, mask, bias, output: seen.append(v[0])):
+    with torch.inference_mode(), observe_attention(lambda q, k, v, mask, bias, output: seen.append(v[0])):
         model(src)
     found = trace(model, src)["encoder.self"].value_norms
     assert found is not None
-    for layer, (_, block) in enumerate(sites_of(model)):
+    for layer, (_, block) in enumerate(list_attention(model)):
         for head in range(6):
             columns = block.out_proj.weight.detach()[:, head * block.head_width : (head + 1) * block.head_width]
             exact = (seen[layer][head].double() @ columns.double().T).norm(dim=-1)
@@ -259,9 +266,12 @@ def test_narrow_weights_are_recorded_in_single_precision() -> None:
 
 
 def test_masks_that_differ_are_an_error() -> None:
-    _, block = sites_of(encoder())[0]
+    _, block = list_attention(encoder())[0]
     q = torch.randn(1, 6, 3, 2)
     masks = [torch.ones(1, 1, 3, 3, dtype=torch.bool).tril(), None]
-    calls = [record(q, q, q, mask, None, attention(q, q, q, mask), block) for mask in masks]
+    calls = [
+        record_attention(AttentionCall("encoder.self", 0, block, q, q, q, mask, None, attention(q, q, q, mask)))
+        for mask in masks
+    ]
     with pytest.raises(DataError, match=r"the layers of `encoder.self` have different masks"):
-        gather("encoder.self", "src", "src", calls)
+        build_attention_trace("encoder.self", "src", "src", calls)

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from pellucid.text.tokenizer import Tokenizer
 from pellucid.text.tokenizer_training import train_tokenizer
-from pellucid.tracing.tokens import Token, tokens_of, tokens_of_ids, tokens_of_pieces
+from pellucid.tracing.tokens import Token, make_tokens, tokens_of_ids, tokens_of_pieces
 
 LINES = ["Ein Hund läuft über die 3.5 Wiesen, nicht wahr?", "안녕하세요 세계 日本語", "don't go 1985-05-03"] * 20
 SIZES = {"bpe": 380, "unigram": 420, "words": 100, "characters": 400, "bytes": 300, "spaces": 100}
@@ -30,13 +30,13 @@ def shown(tokens: Sequence[Token]) -> list[tuple[str, int | None]]:
 def words_of(tokens: Sequence[Token]) -> list[str]:
     """The text of each word."""
     numbers = dict.fromkeys(token.word for token in tokens if token.word is not None)
-    return ["".join(token.written for token in tokens if token.word == number) for number in numbers]
+    return ["".join(token.text_in_word for token in tokens if token.word == number) for number in numbers]
 
 
 @pytest.mark.parametrize("kind", SIZES)
 def test_special_tokens_belong_to_no_word(kind: str) -> None:
     made = tokenizer(kind)
-    first, *inner, last = tokens_of(made, [made.bos_id, *made.encode("Ein Hund"), made.eos_id])
+    first, *inner, last = make_tokens(made, [made.bos_id, *made.encode("Ein Hund"), made.eos_id])
     for token, text in ((first, "<s>"), (last, "</s>")):
         assert (token.text, token.piece, token.word, token.special) == (text, text, None, True)
     assert inner
@@ -48,7 +48,7 @@ def test_special_tokens_belong_to_no_word(kind: str) -> None:
 def test_words_are_those_of_the_text(kind: str) -> None:
     made = tokenizer(kind)
     text = "Ein Hund , nicht wahr ?" if kind == "words" else "Ein Hund läuft"
-    found = words_of(tokens_of(made, made.encode(text)))
+    found = words_of(make_tokens(made, made.encode(text)))
     assert [word.strip() for word in found] == text.split()
 
 
@@ -56,7 +56,7 @@ def test_words_are_those_of_the_text(kind: str) -> None:
 @given(text=st.text(st.characters(exclude_categories=["Cs"], exclude_characters="▁\x1b"), max_size=12))
 def test_what_the_tokens_add_is_the_text(kind: str, text: str) -> None:
     made = tokenizer_once(kind)
-    written = "".join(token.written for token in tokens_of(made, made.encode(text)) if not token.special)
+    written = "".join(token.text_in_word for token in make_tokens(made, made.encode(text)) if not token.special)
     assert written in (text, f" {text}")  # SentencePiece puts a space before a text
 
 
@@ -72,35 +72,35 @@ def tokenizer_once(kind: str) -> Tokenizer:
 
 def test_marks_and_numbers_are_words_of_their_own() -> None:
     made = tokenizer("characters")
-    assert words_of(tokens_of(made, made.encode("don't go 1985-05-03, 3.5"))) == [
+    assert words_of(make_tokens(made, made.encode("don't go 1985-05-03, 3.5"))) == [
         "don", "'", "t", " go", " 1985", "-", "05", "-", "03", ",", " 3.5",
     ]  # fmt: skip
 
 
 def test_scripts_without_spaces_have_a_word_a_token() -> None:
     made = tokenizer("characters")
-    assert words_of(tokens_of(made, made.encode("세계 日本語x"))) == ["세계", " 日", "本", "語", "x"]
+    assert words_of(make_tokens(made, made.encode("세계 日本語x"))) == ["세계", " 日", "本", "語", "x"]
 
 
 def test_a_character_in_several_tokens_is_shown_by_each_and_added_by_the_first() -> None:
     made = tokenizer("bytes")
-    found = tokens_of(made, made.encode("a안"))
+    found = make_tokens(made, made.encode("a안"))
     assert shown(found) == [("a", 0), ("안[EC]", 0), ("안[95]", 0), ("안[88]", 0)]
-    assert [token.written for token in found] == ["a", "안", "", ""]
+    assert [token.text_in_word for token in found] == ["a", "안", "", ""]
     assert [token.piece for token in found] == ["a", "<0xEC>", "<0x95>", "<0x88>"]
 
 
 def test_bytes_that_spell_no_character_are_shown_as_bytes() -> None:
     made = tokenizer("bytes")
     ids = made.encode("안x")
-    assert shown(tokens_of(made, [ids[0], ids[1], ids[3]])) == [("[EC]", 0), ("[95]", 0), ("x", 1)]
-    assert shown(tokens_of(made, [ids[0], made.eos_id, ids[1]])) == [("[EC]", 0), ("</s>", None), ("[95]", 1)]
+    assert shown(make_tokens(made, [ids[0], ids[1], ids[3]])) == [("[EC]", 0), ("[95]", 0), ("x", 1)]
+    assert shown(make_tokens(made, [ids[0], made.eos_id, ids[1]])) == [("[EC]", 0), ("</s>", None), ("[95]", 1)]
 
 
 def test_the_models_own_special_ids_are_special() -> None:
     made = tokenizer("characters")
     ids = made.encode("abc")
-    assert [token.special for token in tokens_of(made, ids, {ids[1]})] == [False, True, False]
+    assert [token.special for token in make_tokens(made, ids, {ids[1]})] == [False, True, False]
 
 
 def test_ids_label_where_there_is_no_tokenizer() -> None:

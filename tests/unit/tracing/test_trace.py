@@ -30,7 +30,7 @@ def test_scores_are_minus_infinity_where_masked() -> None:
 def test_ready_made_weights_have_no_scores() -> None:
     ready = AttentionTrace(name="x", queries="src", keys="src", ready=np.ones((1, 1, 1, 1), dtype=np.float32))
     assert ready.weights(0, 0).tolist() == [[1.0]]
-    with pytest.raises(DataError, match="`x` holds ready-made weights"):
+    with pytest.raises(DataError, match="`x` was made from weights"):
         ready.scores(0, 0)
 
 
@@ -71,7 +71,7 @@ def test_a_trace_shows_itself_in_a_few_lines() -> None:
     assert lines[-1] == f"  faithfulness {found.faithfulness:.2g}"
     assert found.predictions is not None
     mean = np.mean([np.exp(one.log_prob) for one in found.predictions])
-    assert lines[7] == f"  predictions of 4 tokens, on average {mean:.0%} for what was written"
+    assert lines[7] == f"  predictions of 4 tokens, on average {mean:.0%} for the output"
     assert len(lines) == 9
 
 
@@ -90,7 +90,7 @@ def test_long_and_hostile_tokens_are_cut_and_escaped() -> None:
     assert repr(found).splitlines() == [
         "Trace of a model ()",
         "  tgt: 14 tokens, \\x1b[2Jx " + "y" * 19 + "… a b c d e f g h i j …",
-        "  AttentionTrace(decoder.self: 1 layers x 2 heads, 14 tgt x 14 tgt, ready-made weights)",
+        "  AttentionTrace(decoder.self: 1 layers x 2 heads, 14 tgt x 14 tgt, given weights)",
     ]
 
 

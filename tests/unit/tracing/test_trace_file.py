@@ -13,7 +13,7 @@ import safetensors.numpy
 from pellucid.config import DecodeConfig
 from pellucid.errors import DataError
 from pellucid.tasks.tracing import trace, trace_search
-from pellucid.tracing.ready import trace_from_weights
+from pellucid.tracing.from_weights import trace_from_weights
 from pellucid.tracing.tensors import MOST_HEADER_BYTES
 from pellucid.tracing.trace import Trace, load_trace
 from tests.unit.decoding.models import random_model
@@ -118,7 +118,7 @@ def test_what_float16_cannot_hold_is_an_error(tmp_path: Path) -> None:
     q = made["encoder.self"].q
     assert q is not None
     large = replace(made, attentions={"encoder.self": replace(made["encoder.self"], q=q * 0 + 70_000)})
-    with pytest.raises(DataError, match=r"`encoder.self/q` holds 70,000, and float16 ends at 65,504"):
+    with pytest.raises(DataError, match=r"`encoder.self/q` holds 70,000, and the maximum of float16 is 65,504"):
         large.save(tmp_path / "x", dtype="float16")
     assert not (tmp_path / "x").exists()
     large.save(tmp_path / "x")
@@ -151,7 +151,7 @@ def test_a_path_that_cannot_be_read(name: str, tmp_path: Path) -> None:
 
 
 def test_a_path_that_cannot_be_written(tmp_path: Path) -> None:
-    with pytest.raises(DataError, match=r"cannot write to `.*none/x`: there is no folder `.*none`"):
+    with pytest.raises(DataError, match=r"cannot write to `.*none/x`: no folder `.*none`"):
         ready().save(tmp_path / "none" / "x")
 
 
@@ -161,8 +161,8 @@ def cut_into(data: bytes) -> dict[str, tuple[bytes, str]]:
     return {
         "empty": (b"", r"\(0 bytes\) is not a trace"),
         "text": (b"A dog runs across a meadow, and barks.", r"\(38 bytes\) is not a trace"),
-        "header": (data[: start - 5], rf"ends too early: it has {start - 5:,} bytes, its header ends at {start:,}"),
-        "numbers": (data[:-3], rf"ends too early: it has {len(data) - 3:,} bytes, `.*` ends at {len(data):,}"),
+        "header": (data[: start - 5], rf"is truncated: it has {start - 5:,} bytes, but its header ends at {start:,}"),
+        "numbers": (data[:-3], rf"is truncated: it has {len(data) - 3:,} bytes, but `.*` ends at {len(data):,}"),
         "more": (data + b"xy", "2 bytes belong to no tensor"),
         "long header": (
             (MOST_HEADER_BYTES + 1).to_bytes(8, "little") + data[8:],
@@ -198,7 +198,7 @@ def nothing(manifest: dict[str, Any], tensors: dict[str, np.ndarray]) -> None:
     ("metadata", "message"),
     [
         ({"format": "pt"}, "is not a trace: its format is 'pt', not 'pellucid-trace'"),
-        ({"version": "3"}, "has version '3'; this version of pellucid reads '1' and '2'"),
+        ({"version": "3"}, "has version '3'; this version of pellucid supports '1' and '2'"),
         ({"manifest": "{"}, "has a damaged manifest: JSONDecodeError"),
         ({"manifest": "[]"}, "has a damaged manifest: TypeError"),
     ],
@@ -216,16 +216,19 @@ def first(manifest: dict[str, Any]) -> dict[str, Any]:
 
 
 QK_FAULTS: dict[str, tuple[Change, str]] = {
-    "missing tensor": (lambda m, t: t.pop("cross/q"), "damaged manifest: ValueError: it names the tensors"),
-    "unknown tensor": (lambda m, t: t.update({"x/q": t["cross/q"]}), "damaged manifest: ValueError: it names"),
+    "missing tensor": (lambda m, t: t.pop("cross/q"), "damaged manifest: ValueError: it lists the tensors"),
+    "unknown tensor": (
+        lambda m, t: t.update({"x/q": t["cross/q"]}),
+        "damaged manifest: ValueError: it lists the tensors",
+    ),
     "rows": (lambda m, t: t.update({"cross/q": t["cross/q"][:, :, :3]}), "`cross` has 3 rows, but `out` has 4 tokens"),
     "columns": (lambda m, t: t.update({"cross/k": t["cross/k"][:, :, :2]}), "`cross` has 2 columns, but `src` has 5"),
     "dimensions": (lambda m, t: t.update({"cross/q": t["cross/q"][0]}), r"`cross` has q of shape \(6, 4, 2\), not"),
     "width": (
         lambda m, t: t.update({"cross/k": t["cross/k"][..., :1]}),
-        r"`cross` has `q` of shape \(2, 6, 4, 2\) and `k` of shape \(2, 6, 5, 1\), which do not belong together",
+        r"`cross` has `q` of shape \(2, 6, 4, 2\) and `k` of shape \(2, 6, 5, 1\), which do not match",
     ),
-    "key heads": (lambda m, t: t.update({"cross/k": t["cross/k"][:, :4]}), "do not belong together"),
+    "key heads": (lambda m, t: t.update({"cross/k": t["cross/k"][:, :4]}), "do not match"),
     "mask": (
         lambda m, t: t.update({"decoder.self/mask": t["decoder.self/mask"][:2]}),
         r"`decoder.self` has a mask of shape \(2, 4\), not \(4, 4\)",
@@ -244,36 +247,39 @@ QK_FAULTS: dict[str, tuple[Change, str]] = {
     ),
     "not finite": (
         lambda m, t: t["encoder.self/q"].__setitem__((0, 0, 0), np.nan),
-        "`encoder.self` has 2 numbers in `q` that are not finite",
+        "`encoder.self` has 2 values in `q` that are not finite",
     ),
     "infinite": (
         lambda m, t: t["encoder.self/bias"].__setitem__((0, 0, 0, 0), np.inf),
-        "`encoder.self` has 1 numbers in `bias` that are not finite",
+        "`encoder.self` has 1 values in `bias` that are not finite",
     ),
     "tokens": (lambda m, t: m["sequences"]["src"].pop(), "`encoder.self` has 5 rows, but `src` has 4 tokens"),
-    "sequence": (lambda m, t: m["sequences"].pop("out"), "`cross` names its rows by the sequence `out`, which is not"),
+    "sequence": (
+        lambda m, t: m["sequences"].pop("out"),
+        "`cross` names its rows by the sequence `out`, which does not exist",
+    ),
     "token text": (lambda m, t: first(m).update(text=3), "TypeError: `text` of a token is 3"),
     "token field": (lambda m, t: first(m).update(colour="red"), "KeyError: 'colour'"),
     "values": (
         lambda m, t: t.update({"cross/v": t["cross/v"][:, :, :3]}),
-        r"`cross` has values of shape \(2, 6, 3, 2\), which do not belong to keys of shape \(2, 6, 5, 2\)",
+        r"`cross` has values of shape \(2, 6, 3, 2\), which do not match keys of shape \(2, 6, 5, 2\)",
     ),
     "values not finite": (
         lambda m, t: t["cross/v"].__setitem__((0, 0, 0, 0), np.inf),
-        "`cross` has 1 numbers in `v` that are not finite",
+        "`cross` has 1 values in `v` that are not finite",
     ),
     "fewer predictions": (lambda m, t: m["predictions"].pop(), "it has 3 predictions, but `out` has 4 tokens"),
     "probability": (
         lambda m, t: m["predictions"][2].update(log_prob=0.5),
-        "a prediction at place 2 with the log-probability 0.5: no probability is above 1",
+        "a prediction at position 2 with the log-probability 0.5, which is above 0",
     ),
     "no probability": (
         lambda m, t: m["predictions"][1]["top"][0].__setitem__(1, float("nan")),
-        "a prediction at place 1 with the log-probability nan",
+        "a prediction at position 1 with the log-probability nan",
     ),
     "order": (
         lambda m, t: m["predictions"][0]["top"].reverse(),
-        "predictions at place 0 that do not stand in the order of their probabilities",
+        "predictions at position 0 that are not in the order of their probabilities",
     ),
     "token of a prediction": (
         lambda m, t: m["predictions"][0]["top"][0][0].update(text=7),
@@ -288,8 +294,8 @@ QK_FAULTS: dict[str, tuple[Change, str]] = {
         lambda m, t: t["residual/tgt_embedding"].__setitem__((0, 0), np.nan),
         "its residual stream at `tgt_embedding` has numbers that are not finite",
     ),
-    "stream not there": (lambda m, t: t.pop("residual/tgt_embedding"), "ValueError: it names the tensors"),
-    "stream not named": (lambda m, t: m["residual"].pop(), "ValueError: it names the tensors"),
+    "stream not there": (lambda m, t: t.pop("residual/tgt_embedding"), "ValueError: it lists the tensors"),
+    "stream not named": (lambda m, t: m["residual"].pop(), "ValueError: it lists the tensors"),
     "faithfulness": (
         lambda m, t: m.update(faithfulness=float("nan")),
         r"its `faithfulness` \(nan\) is not a difference",
@@ -309,8 +315,8 @@ def test_what_does_not_hold_together_is_refused(fault: str, tmp_path: Path) -> N
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"0": 1.5, "1": -0.5, "2": 0.0}, "it gives the class `0` the probability 1.5"),
-        ({"0": 0.5, "1": 0.1, "2": 0.1}, "it gives its classes probabilities that sum to 0.7"),
+        ({"0": 1.5, "1": -0.5, "2": 0.0}, "it has the probability 1.5 for the class `0`"),
+        ({"0": 0.5, "1": 0.1, "2": 0.1}, "it has class probabilities that sum to 0.7"),
         ({"0": "x"}, "damaged manifest: ValueError: could not convert string to float: 'x'"),
         ([0.5], "damaged manifest: AttributeError: 'list' object has no attribute 'items'"),
     ],
@@ -357,7 +363,7 @@ SEARCH_FAULTS: dict[str, tuple[Change, str]] = {
     "status": (lambda m, t: m["search"]["nodes"][1].update(status="dead"), "node 1 with the status `dead`; known are"),
     "score": (lambda m, t: m["search"]["nodes"][1].update(score=float("-inf")), "node 1 with the `score` -inf, which"),
     "log prob": (lambda m, t: m["search"]["nodes"][1].update(log_prob=-1e308), "node 1 with the `log_prob` -1e.308,"),
-    "gain": (lambda m, t: m["search"]["nodes"][1].update(log_prob=800.0), "the `log_prob` 800.0: no probability"),
+    "gain": (lambda m, t: m["search"]["nodes"][1].update(log_prob=800.0), "the `log_prob` 800.0, which is above 0"),
     "rank": (lambda m, t: m["search"]["nodes"][1].update(ranked_by=1e308), "beyond 1e.150"),
     "penalty": (lambda m, t: m["search"].update(length_penalty=float("nan")), "the `length_penalty` nan; it must be"),
     "large penalty": (lambda m, t: m["search"].update(length_penalty=1e308), "the `length_penalty` 1e.308; it must"),
@@ -398,12 +404,12 @@ def test_a_search_is_a_tree(fault: str, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("entry", "message"),
     [
-        ({"dtype": "F64", "shape": [1], "data_offsets": [0, 8]}, "the header says of `x/q`"),
-        ({"dtype": "F32", "shape": [3], "data_offsets": [0, 8]}, r"`x/q` of shape \(3,\) takes 12 bytes from 0 on"),
-        ({"dtype": "F32", "shape": [2], "data_offsets": [4, 12]}, "but lies at 4 to 12"),
-        ({"dtype": "F32", "shape": [-2], "data_offsets": [0, 8]}, "the header says of `x/q`"),
-        ({"dtype": "F32", "shape": [2, *[1] * 99], "data_offsets": [0, 8]}, "the header says of `x/q`"),
-        ("x", "the header says of `x/q` x"),
+        ({"dtype": "F64", "shape": [1], "data_offsets": [0, 8]}, "the header has .* for `x/q`"),
+        ({"dtype": "F32", "shape": [3], "data_offsets": [0, 8]}, r"`x/q` of shape \(3,\) has 12 bytes from 0 on"),
+        ({"dtype": "F32", "shape": [2], "data_offsets": [4, 12]}, "but is stored at 4 to 12"),
+        ({"dtype": "F32", "shape": [-2], "data_offsets": [0, 8]}, "the header has .* for `x/q`"),
+        ({"dtype": "F32", "shape": [2, *[1] * 99], "data_offsets": [0, 8]}, "the header has .* for `x/q`"),
+        ("x", "the header has x for `x/q`"),
     ],
     ids=["dtype", "size", "gap", "negative", "dimensions", "no table"],
 )

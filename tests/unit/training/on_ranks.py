@@ -16,17 +16,17 @@ from pellucid.data.batching import Batch
 from pellucid.errors import PellucidError
 from pellucid.model.families import Model
 from pellucid.training.events import Hooks, StepEvent
-from pellucid.training.interrupts import Interrupted
+from pellucid.training.interrupts import TrainingInterrupted
 from pellucid.training.log import SilentLog
 from pellucid.training.loss import CrossEntropy, Losses
-from pellucid.training.ranks import Ranks, join
-from pellucid.training.schedule import Clock
-from pellucid.weights.sharded import own_rows
+from pellucid.training.ranks import DistributedContext, init_distributed
+from pellucid.training.schedule import BudgetClock
+from pellucid.weights.sharded import get_local_rows
 from tests.unit.training.toy_run import ToyRun
 
-SHARDED = {"shard": True}
-WITH = {"optimizer": "muon", "ema_decay": 0.5, "grad_clip": 1.0, "recompute": True}
-STABLE = {"schedule": "stable", "steps": 40}
+SHARDED = {"fsdp": True}
+WITH = {"optimizer": "muon", "ema_decay": 0.5, "grad_clip": 1.0, "gradient_checkpointing": True}
+STABLE = {"schedule": "wsd", "steps": 40}
 
 
 def sgd(model: Model) -> torch.optim.SGD:
@@ -52,15 +52,14 @@ class Job:
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
-        self.ranks: Ranks = join(torch.device("cpu"))
+        self.ranks: DistributedContext = init_distributed(torch.device("cpu"))
 
     def run(self, name: str, **parts: Any) -> ToyRun:
         """A run of both ranks, of the first's folder."""
         settings = {"accumulate": 1} | parts.pop("settings", {})
-        toy = ToyRun(self.folder / name, settings=settings, parts={"ranks": self.ranks, **parts})
         if not self.ranks.is_first:
-            toy.trainer.log = SilentLog(toy.folder)
-        return toy
+            parts["log"] = SilentLog(self.folder / name)
+        return ToyRun(self.folder / name, settings=settings, parts={"ranks": self.ranks, **parts})
 
     def is_second(self, step: int, toy: ToyRun, at: int) -> bool:
         return self.ranks.rank == 1 and step == at
@@ -76,7 +75,7 @@ class Job:
         """Sums of what is as small as rounding, in the order of the ranks, and in tensors of two types."""
         own = torch.tensor([1e8, 1.0, 3.0]) if self.ranks.rank else torch.tensor([-1e8, 1e-8, 4.0])
         doubles = torch.full((2, 3), 0.1 + self.ranks.rank, dtype=torch.float64)
-        self.ranks.add([own, doubles, (scalar := torch.tensor(float(self.ranks.rank + 1)))])
+        self.ranks.all_reduce_sum([own, doubles, (scalar := torch.tensor(float(self.ranks.rank + 1)))])
         return [own.tolist(), doubles.flatten().tolist(), [float(scalar)]]
 
     def stopped(self) -> list[Any]:
@@ -102,7 +101,7 @@ class Job:
         toy = self.run("signalled", hooks=Hooks(step=[hook]))
         try:
             toy.trainer.train()
-        except Interrupted as stop:
+        except TrainingInterrupted as stop:
             return [stop.signal, toy.trainer.state.step, stop.saved_step]
         return []
 
@@ -137,18 +136,18 @@ class Job:
     def on_the_clock(self) -> list[Any]:
         """The first rank's clock is slow, the second's says at once that the time is over."""
         now = itertools.count(0, 1 if self.ranks.is_first else 10**5)
-        clock = Clock(100.0, 0.4, 0.0, now=lambda: float(next(now)))
+        clock = BudgetClock(100.0, 0.4, 0.0, now=lambda: float(next(now)))
         state = self.run("clock", settings=STABLE, clock=clock).trainer.train()
         return [state.falls_at, state.last_step, state.step]
 
     def sharded(self) -> dict[str, Any]:
         """The numbers that this rank holds, of how many; all weights after the run; and what the log says."""
         toy = self.run("sharded", settings=SHARDED | WITH)
-        held = sum(own_rows(p)[0].numel() for p in toy.model.parameters())
+        held = sum(get_local_rows(p)[0].numel() for p in toy.model.parameters())
         moments = {"weights": held, "of": sum(p.numel() for p in toy.model.parameters())}
         toy.trainer.train()
         state = toy.trainer.trained.optimizer.state.values()
-        moments["moments"] = sum(own_rows(m)[0].numel() for each in state for m in each.values() if m.dim())
+        moments["moments"] = sum(get_local_rows(m)[0].numel() for each in state for m in each.values() if m.dim())
         weights = torch.cat([p.detach().flatten() for p in toy.model.parameters()])
         return moments | {"all": weights.tolist()}
 

@@ -8,8 +8,8 @@ import pytest
 import torch
 
 from pellucid.training.optimizer import Tensors
-from pellucid.training.state import read_weights
-from pellucid.training.validation import Validation, winner
+from pellucid.training.state import read_checkpoint_weights
+from pellucid.training.validation import Validation, select_best
 from pellucid.weights.tensors import load_tensors, save_tensors
 from tests.unit.training.toy_run import ToyRun
 
@@ -34,11 +34,11 @@ ALONE: dict[str, Any] = {"average": 1}
     ],
 )
 def test_which_weights_are_kept(found: list[Validation], best: int) -> None:
-    assert winner(found) == best
+    assert select_best(found) == best
 
 
 def test_the_loss_alone_decides_where_that_is_asked_for() -> None:
-    assert winner([Validation(2.0, 30.0), Validation(1.0, 10.0)], "loss") == 1
+    assert select_best([Validation(2.0, 30.0), Validation(1.0, 10.0)], "loss") == 1
 
 
 def test_bleu_below_one_does_not_choose_the_best_validation() -> None:
@@ -54,23 +54,26 @@ def test_the_best_validation_is_kept_where_the_means_are_worse(tmp_path: Path) -
     assert all(torch.equal(run.published[-1][name], weights) for name, weights in at[8].items())
     assert all(torch.equal(weights, at[8][name]) for name, weights in run.weights.items()), "the model is it, too"
     assert (state.best_step, state.best_bleu) == (8, 30.0)
-    assert run.trainer.chosen == "the best validation (step 8)"
+    assert run.trainer.selection.chosen == "the best validation (step 8)"
     rows = [line for line in run.metrics if line["event"] == "candidate"]
     assert [(row["candidate"], row["checkpoints"], row["bleu"], row["kept"]) for row in rows] == [
         ("best", [8], 30.0, True), ("mean of last", [9, 12], 22.0, False), ("mean of best", [8, 12], 25.0, False),
     ]  # fmt: skip
     folder = tmp_path / "checkpoints"
-    assert f"kept: the best validation (step 8); the checkpoints of the others stay in `{folder}`" in run.said
+    assert (
+        f"selected model: the best validation (step 8); the checkpoints of the other candidates remain in `{folder}`"
+        in run.said
+    )
     for step in (8, 9, 12):
-        assert read_weights(folder / f"step-{step:08d}")
+        assert read_checkpoint_weights(folder / f"step-{step:08d}")
 
 
 def test_the_choice_is_on_all_that_is_held_out(tmp_path: Path) -> None:
     run = ToyRun(tmp_path, scores=[10.0, 30.0, 20.0])
     found = iter([29.0, 45.0, 44.0])
-    run.trainer.validate_all = lambda: Validation(1.0, next(found))
+    run.trainer.selection.validate_all = lambda: Validation(1.0, next(found))
     assert run.trainer.train().best_bleu == 45.0
-    assert run.trainer.chosen == "the mean of the last 2 checkpoints"
+    assert run.trainer.selection.chosen == "the mean of the last 2 checkpoints"
 
 
 def test_two_means_of_the_same_are_one(tmp_path: Path) -> None:
@@ -87,7 +90,7 @@ def test_the_start_is_a_candidate(tmp_path: Path) -> None:
     run.trainer.train()
     rows = [line for line in run.metrics if line["event"] == "candidate"]
     assert [row["candidate"] for row in rows] == ["start", "best", "mean of last", "mean of best"]
-    assert run.trainer.chosen == "the weights that the run started from"
+    assert run.trainer.selection.chosen == "the initial weights of the run"
     assert all(torch.equal(run.published[-1][name], weights) for name, weights in start.items())
 
 
@@ -120,13 +123,13 @@ def test_a_run_killed_while_it_chooses_ends_the_same(tmp_path: Path, call: int) 
         if len(calls) == 3 and call == 4:
             raise Stopped
 
-    broken.trainer.validate_all, broken.trainer.publish = counted, kept
+    broken.trainer.selection.validate_all, broken.trainer.selection.publish = counted, kept
     with pytest.raises(Stopped):
         broken.trainer.train()
     last = ToyRun(tmp_path / "broken")
     last.trainer.train()
     assert last.metrics == unbroken.metrics
-    assert last.trainer.chosen == unbroken.trainer.chosen
+    assert last.trainer.selection.chosen == unbroken.trainer.selection.chosen
     assert all(torch.equal(last.published[-1][name], weights) for name, weights in unbroken.published[-1].items())
 
 
@@ -137,9 +140,9 @@ def on_disk(run: ToyRun) -> Path:
     def keep(weights: Tensors) -> None:
         save_tensors(path, weights)
 
-    run.trainer.publish = keep
+    run.trainer.selection.publish = keep
     run.trainer.saving._publish = keep
-    run.trainer.published = lambda: sha256(path.read_bytes()).hexdigest() if path.is_file() else None
+    run.trainer.selection.published = lambda: sha256(path.read_bytes()).hexdigest() if path.is_file() else None
     return path
 
 
@@ -156,8 +159,8 @@ def test_a_model_that_is_lost_in_mid_run_is_put_back(tmp_path: Path, harm: str) 
     run.trainer.train()
     saved = tmp_path / "checkpoints" / "step-00000004"
     assert path.read_bytes() == (saved / "model.safetensors").read_bytes()
-    was = "is not there any more" if harm == "removed" else "is not the best so far"
-    assert f"the run's model {was}: it is put back from `{saved}`" in run.said
+    was = "is missing" if harm == "removed" else "is not the best one"
+    assert f"the run's model {was}; restoring it from `{saved}`" in run.said
 
 
 def test_a_model_that_is_lost_between_two_commands_is_put_back(tmp_path: Path) -> None:
@@ -188,5 +191,5 @@ def test_a_model_that_no_checkpoint_holds_is_said(tmp_path: Path) -> None:
 
     run.at_step = lose
     run.trainer.train()
-    assert "warning: kept: the last step (12), since the best weights are lost" in run.said
+    assert "warning: selected model: the last step (12), since the best weights are lost" in run.said
     assert all(torch.equal(load_tensors(path)[name], weights) for name, weights in run.weights.items())

@@ -5,14 +5,14 @@ from itertools import pairwise
 
 import pytest
 
-from pellucid.training.schedule import LEAVING, MARGIN, SHORTEST, Clock, Ending
+from pellucid.training.schedule import LEAVING, MARGIN, SHORTEST, BudgetClock, DecayPlan
 
 
 @dataclass
 class Machine:
     """Runs steps of a given cost against the clock, as the loop does."""
 
-    clock: Clock
+    clock: BudgetClock
     step_seconds: float
     validate_every: int = 0
     validation_seconds: float = 0.0
@@ -21,7 +21,7 @@ class Machine:
     slower: float = 1.0
     """How many times as long as before a step of the fall takes."""
 
-    def run(self, step: int = 0) -> tuple[int, Ending]:
+    def run(self, step: int = 0) -> tuple[int, DecayPlan]:
         """The step of the decision, and the ending; afterwards `time` is when the last step was done."""
         decided, ending = self.decide(step)
         step = decided
@@ -29,22 +29,22 @@ class Machine:
             step = self._step(step)
         return decided, ending
 
-    def decide(self, step: int = 0) -> tuple[int, Ending]:
+    def decide(self, step: int = 0) -> tuple[int, DecayPlan]:
         """The step after which the rate falls, and the ending."""
         ending = None
         while ending is None:
             step = self._step(step)
-            ending = self.clock.ending(step)
+            ending = self.clock.plan_ending(step)
         return step, ending
 
-    def fall(self, step: int, ending: Ending) -> list[tuple[int, Ending]]:
+    def fall(self, step: int, ending: DecayPlan) -> list[tuple[int, DecayPlan]]:
         """The endings of a fall that the clock watches, with the steps after which they were decided."""
         self.clock.falls(ending, step)
         self.step_seconds *= self.slower
         found = [(step, ending)]
         while step < found[-1][1].last_step:
             step = self._step(step)
-            if sooner := self.clock.sooner(found[-1][1], step):
+            if sooner := self.clock.shorten_decay(found[-1][1], step):
                 self.clock.falls(sooner, step)
                 found.append((step, sooner))
         return found
@@ -54,13 +54,13 @@ class Machine:
         self.time[0] += self.step_seconds * (10 if step == 1 else 1)
         if self.validate_every and step % self.validate_every == 0:
             self.time[0] += self.validation_seconds
-            self.clock.validated(self.validation_seconds)
+            self.clock.add_validation_time(self.validation_seconds)
         return step
 
 
 def machine(budget: float, step_seconds: float, used: float = 0.0, **fields: float) -> Machine:
     time = [0.0]
-    clock = Clock(budget, decay_fraction=0.4, started=0.0, used=used, now=lambda: time[0])
+    clock = BudgetClock(budget, decay_fraction=0.4, started=0.0, used=used, now=lambda: time[0])
     return Machine(clock, step_seconds, time=time, **fields)  # type: ignore[arg-type]
 
 
@@ -69,7 +69,7 @@ def machine(budget: float, step_seconds: float, used: float = 0.0, **fields: flo
 def test_ends_in_time_and_uses_it(budget: float, step_seconds: float) -> None:
     pace = machine(budget, step_seconds)
     decided, ending = pace.run()
-    assert ending.falls_at == decided
+    assert ending.decay_start == decided
     assert budget * 0.93 - LEAVING - step_seconds < pace.time[0] <= budget - LEAVING
     assert (ending.last_step - decided) / ending.last_step == pytest.approx(0.4, abs=0.03)
 
@@ -92,7 +92,7 @@ def test_a_resumed_run_has_only_what_is_left() -> None:
 @pytest.mark.parametrize("used", [0.0, 500.0])
 def test_without_time_the_run_ends_at_once(used: float) -> None:
     pace = machine(LEAVING if not used else 300.0, 0.1, used=used)
-    assert pace.run(step=70) == (71, Ending(71, 72))
+    assert pace.run(step=70) == (71, DecayPlan(71, 72))
 
 
 def test_a_margin_is_kept() -> None:
@@ -133,7 +133,7 @@ def test_one_validation_that_took_long_by_chance_shortens_nothing() -> None:
     for step in range(decided + 1, ending.last_step):
         pace.validation_seconds = 4.0 if step // 200 == (ending.last_step - 400) // 200 else 1.0
         pace._step(step - 1)
-        assert pace.clock.sooner(ending, step) is None
+        assert pace.clock.shorten_decay(ending, step) is None
 
 
 def test_a_fall_is_never_broken_off() -> None:
@@ -144,7 +144,7 @@ def test_a_fall_is_never_broken_off() -> None:
     for (_, before), (step, after) in pairwise(found):
         assert after.rest(step) == pytest.approx(before.rest(step), rel=0.02)
         assert after.last_step - step >= SHORTEST * (before.last_step - step) - 1
-        assert before.falls_at <= after.falls_at <= step
+        assert before.decay_start <= after.decay_start <= step
 
 
 def test_a_fall_that_another_command_began_is_left_as_it_is() -> None:
@@ -152,5 +152,5 @@ def test_a_fall_that_another_command_began_is_left_as_it_is() -> None:
     step = 1200
     while step < 2000:
         step = pace._step(step)
-        assert pace.clock.sooner(Ending(1100, 2000), step) is None
+        assert pace.clock.shorten_decay(DecayPlan(1100, 2000), step) is None
     assert pace.time[0] > 300

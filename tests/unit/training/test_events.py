@@ -11,7 +11,7 @@ import torch
 
 from pellucid.errors import ConfigError
 from pellucid.training.events import CheckpointEvent, EndEvent, Event, Hooks, StepEvent, ValidationEvent
-from pellucid.training.interrupts import Interrupted
+from pellucid.training.interrupts import TrainingInterrupted
 from pellucid.training.schedule import learning_rate
 from tests.unit.training.test_loop import stop_at
 from tests.unit.training.toy_run import ToyRun
@@ -49,9 +49,10 @@ def test_hooks_are_told_what_happens_in_its_order(tmp_path: Path) -> None:
     assert saved[0].loss == steps[2].loss
     end = told[-1]
     assert isinstance(end, EndEvent)
-    assert (end.loss, end.tokens, end.chosen) == (state.best_loss, state.tokens, run.trainer.chosen)
+    assert (end.loss, end.tokens, end.chosen) == (state.best_loss, state.tokens, run.trainer.selection.chosen)
 
 
+@pytest.mark.slow
 def test_hooks_change_nothing(tmp_path: Path) -> None:
     """Also where they draw random numbers or leave the model in another mode."""
 
@@ -88,6 +89,7 @@ def test_their_numbers_are_in_the_line_of_the_step(tmp_path: Path) -> None:
     assert run.metrics[-1] == {"event": "end", "step": 12, "steps": 12}
 
 
+@pytest.mark.slow
 def test_numbers_are_the_same_after_an_interruption(tmp_path: Path) -> None:
     def make(folder: str, stop: dict[int, Any]) -> ToyRun:
         hooks = Hooks(step=[lambda e: {"x": e.loss}], validation=[lambda e: {"y": e.step}], end=[lambda e: {"z": 1}])
@@ -96,7 +98,7 @@ def test_numbers_are_the_same_after_an_interruption(tmp_path: Path) -> None:
     unbroken = make("unbroken", {})
     unbroken.trainer.train()
     for stop in (1, 5, 8):
-        with pytest.raises(Interrupted):
+        with pytest.raises(TrainingInterrupted):
             make("broken", {stop: signal.SIGINT}).trainer.train()
     make("broken", {}).trainer.train()
     last = make("broken", {})
@@ -117,7 +119,7 @@ def test_a_hook_stops_the_run_as_if_that_step_were_the_last(tmp_path: Path, kind
     assert (state.step, state.last_step, state.stopped_early) == (8, 8, True)
     events = [line["event"] for line in run.metrics if line["step"] == 8]
     assert sorted(events) == ["candidate"] * 3 + ["stop", "train", "validation"]
-    assert "step 8 is the last of 12: a hook asked for it" in run.said
+    assert "step 8 is the last of 12: requested by a hook" in run.said
     assert "step-00000008" in run.checkpoints
     again = ToyRun(tmp_path, settings={"log_every": 5})
     assert again.trainer.train().step == 8
@@ -146,7 +148,7 @@ def test_a_scaled_rate_is_part_of_the_state(tmp_path: Path) -> None:
     planned = {step: learning_rate(step, unbroken.config, 8) for step in range(1, 13)}
     assert rates == {step: rate * (1 if step <= 4 else 0.25) for step, rate in planned.items()}
     for stop in (4, 6):
-        with pytest.raises(Interrupted):
+        with pytest.raises(TrainingInterrupted):
             make("broken", {stop: signal.SIGINT}).trainer.train()
     last = make("broken", {})
     last.trainer.train()
@@ -167,10 +169,10 @@ def test_a_rate_cannot_be_scaled_by(tmp_path: Path, factor: float) -> None:
     ("returned", "message"),
     [
         (3, r"^the hook `.*` returned int$"),
-        ({1: 2.0}, r"^the hook `.*` returned 1 for a name$"),
+        ({1: 2.0}, r"^the hook `.*` returned 1 as a name$"),
         ({"x": "y"}, r"^`x` of the hook `.*` is str, not a number$"),
         ({"x": torch.ones(2)}, r"^`x` of the hook `.*` is Tensor, not a number$"),
-        ({"loss": 1.0}, r"^the hook `.*` returned `loss`, which the line of metrics.jsonl has already$"),
+        ({"loss": 1.0}, r"^the hook `.*` returned `loss`, which the line of metrics.jsonl already has$"),
     ],
 )
 def test_what_a_hook_cannot_return(tmp_path: Path, returned: Any, message: str) -> None:
@@ -190,7 +192,7 @@ def test_in_a_validation_the_model_is_the_moving_average(tmp_path: Path) -> None
     seen: list[bool] = []
 
     def look(event: ValidationEvent) -> None:
-        assert run.trainer.moving_average is not None
+        assert run.trainer.step.moving_average is not None
         judged = run.published[-1] if event.best else run.weights
         seen.append(all(torch.equal(weights, judged[name]) for name, weights in run.weights.items()))
 

@@ -9,9 +9,10 @@ from types import FrameType
 
 import pytest
 
-from pellucid.training.interrupts import Interrupted, Interrupts
+from pellucid.process import WARNING_SIGNALS
+from pellucid.training.interrupts import Interrupts, TrainingInterrupted
 
-SIGNALS = [signal.SIGINT, signal.SIGTERM, signal.SIGHUP]
+SIGNALS = Interrupts.SIGNALS
 INSISTING = SIGNALS[:2]
 
 
@@ -43,21 +44,22 @@ def test_the_first_signal_is_noted_and_the_second_acts(number: int) -> None:
         assert interrupts.received == number
         with pytest.raises(Caught):
             os.kill(os.getpid(), number)
-    assert handlers() == [handler] * 3
+    assert handlers() == [handler] * len(SIGNALS)
 
 
 @pytest.mark.parametrize("number", INSISTING)
-def test_a_closed_terminal_asks_to_stop_and_insists_on_nothing(number: int) -> None:
+@pytest.mark.parametrize("warning", WARNING_SIGNALS)
+def test_a_closed_terminal_or_a_warning_asks_to_stop_and_insists_on_nothing(number: int, warning: int) -> None:
     with Interrupts() as interrupts:
-        os.kill(os.getpid(), signal.SIGHUP)
-        os.kill(os.getpid(), signal.SIGHUP)
-        assert interrupts.received == signal.SIGHUP
+        os.kill(os.getpid(), warning)
+        os.kill(os.getpid(), warning)
+        assert interrupts.received == warning
         os.kill(os.getpid(), number)  # supervisors send it right behind
-        os.kill(os.getpid(), signal.SIGHUP)
-        assert interrupts.received == signal.SIGHUP
+        os.kill(os.getpid(), warning)
+        assert interrupts.received == warning
         with pytest.raises(Caught):
             os.kill(os.getpid(), number)
-    assert handlers() == [handler] * 3
+    assert handlers() == [handler] * len(SIGNALS)
 
 
 def test_a_closed_terminal_is_ignored_where_it_was() -> None:
@@ -65,7 +67,7 @@ def test_a_closed_terminal_is_ignored_where_it_was() -> None:
     with Interrupts() as interrupts:
         os.kill(os.getpid(), signal.SIGHUP)
         assert interrupts.received is None
-    assert handlers() == [handler, handler, signal.SIG_IGN]
+    assert dict(zip(SIGNALS, handlers(), strict=True))[signal.SIGHUP] == signal.SIG_IGN
 
 
 def test_the_reader_is_told_even_within_a_print(capfd: pytest.CaptureFixture[str]) -> None:
@@ -90,13 +92,13 @@ def test_the_reader_is_told_even_within_a_print(capfd: pytest.CaptureFixture[str
 def test_handlers_come_back_without_a_signal() -> None:
     with Interrupts():
         assert handler not in handlers()
-    assert handlers() == [handler] * 3
+    assert handlers() == [handler] * len(SIGNALS)
 
 
 def test_handlers_come_back_after_an_error() -> None:
     with pytest.raises(ZeroDivisionError), Interrupts():
         raise ZeroDivisionError
-    assert handlers() == [handler] * 3
+    assert handlers() == [handler] * len(SIGNALS)
 
 
 def test_it_works_outside_the_main_thread() -> None:
@@ -110,19 +112,19 @@ def test_it_works_outside_the_main_thread() -> None:
     thread.start()
     thread.join()
     assert received == [None]
-    assert handlers() == [handler] * 3
+    assert handlers() == [handler] * len(SIGNALS)
 
 
 @pytest.mark.parametrize(("number", "name"), [(2, "SIGINT"), (15, "SIGTERM"), (1, "SIGHUP")])
 @pytest.mark.parametrize(
     ("saved_step", "outcome"),
     [
-        (1200, "; the state is saved, the same command goes on from there"),
-        (1000, " at step 1,200, which could not be saved; the same command goes on after step 1,000"),
-        (0, " at step 1,200, which could not be saved; the same command goes on from the start"),
+        (1200, "; the state is saved, run the same command again to resume"),
+        (1000, " at step 1,200, which could not be saved; the same command resumes after step 1,000"),
+        (0, " at step 1,200, which could not be saved; the same command resumes from the start"),
     ],
 )
 def test_interrupted_says_by_what_and_what_is_saved(number: int, name: str, saved_step: int, outcome: str) -> None:
-    stop = Interrupted(number, 1200, saved_step)
-    assert str(stop) == f"stopped by {name}{outcome}"
+    stop = TrainingInterrupted(number, 1200, saved_step)
+    assert str(stop) == f"interrupted by {name}{outcome}"
     assert (stop.signal, stop.saved_step) == (number, saved_step)

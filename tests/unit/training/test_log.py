@@ -134,7 +134,7 @@ def test_on_a_full_disk_lines_wait(
     assert said.count("warning") == 1
     start = f"warning: `{tmp_path / 'metrics.jsonl'}` could not be written: {os.strerror(number)}, "
     assert said.startswith(start)
-    assert said.endswith(" MB free\n  Training goes on, and its lines wait in memory until there is room again.\n")
+    assert said.endswith(" MB free\n  Training continues, and its lines are kept in memory until disk space is free.\n")
 
 
 def test_a_disk_that_is_full_again_is_told_again(
@@ -173,7 +173,7 @@ def test_there_may_be_nothing_to_resume(tmp_path: Path) -> None:
 def test_the_reader_is_told_on_stderr_to_the_letter(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     log = RunLog(tmp_path, 10)
     text = "[red]not markup[/red] :dog: " + "long " * 40
-    log.say(text)
+    log.log_line(text)
     log.progress(1234, "loss 1.0")
     log.close()
     assert capsys.readouterr() == ("", f"{text}\nstep 1,234: loss 1.0\n")
@@ -181,7 +181,7 @@ def test_the_reader_is_told_on_stderr_to_the_letter(tmp_path: Path, capsys: pyte
 
 def test_quiet_says_nothing(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     log = RunLog(tmp_path, 10, quiet=True)
-    log.say("x")
+    log.log_line("x")
     log.progress(1, "x")
     log.close()
     assert capsys.readouterr() == ("", "")
@@ -192,8 +192,8 @@ def test_logging_hears_what_is_said_quiet_or_not(
 ) -> None:
     caplog.set_level(logging.INFO, logger="pellucid")
     log = RunLog(tmp_path, 10, quiet=True)
-    log.say("100 % of it")
-    log.say("warning: the disk is slow")
+    log.log_line("100 % of it")
+    log.log_line("warning: the disk is slow")
     log.progress(1234, "loss 1.0")
     assert caplog.record_tuples == [
         ("pellucid", logging.INFO, "100 % of it"),
@@ -206,7 +206,7 @@ def test_logging_hears_what_is_said_quiet_or_not(
 def test_without_logging_set_up_a_warning_is_not_printed_twice(tmp_path: Path) -> None:
     code = (
         "import sys; from pathlib import Path; from pellucid.training.log import RunLog; "
-        "RunLog(Path(sys.argv[1]), 10, quiet=sys.argv[2] == 'quiet').say('warning: once')"
+        "RunLog(Path(sys.argv[1]), 10, quiet=sys.argv[2] == 'quiet').log_line('warning: once')"
     )
     for how, expected in (("quiet", ""), ("loud", "warning: once\n")):
         command = [sys.executable, "-c", code, str(tmp_path), how]

@@ -13,21 +13,20 @@ import numpy as np
 import pytest
 import torch
 
-from pellucid.data.batching import Batch, BatchOrder, Indices, draw_batch
-from pellucid.data.shards import Shard
+from pellucid.data.batching import Batch, BucketBatchSampler, Indices, collate_batch
+from pellucid.data.shards import EncodedCorpus
 from pellucid.errors import PellucidError
-from pellucid.training.interrupts import Interrupted
-from pellucid.training.loop import _seed_of
+from pellucid.training.gradients import _make_seed
+from pellucid.training.interrupts import TrainingInterrupted
 from pellucid.training.loss import CrossEntropy, make_loss
 from pellucid.training.schedule import learning_rate
-from pellucid.training.state import RunState
 from pellucid.training.validation import Validation
 from pellucid.weights.tensors import load_tensors
 from tests.unit.training.toy_run import ToyRun, toy_shard
 
 
 def batches(run: ToyRun, *groups: list[int]) -> list[Batch]:
-    return [draw_batch(run.trainer.shard, np.array(group), run.model.config) for group in groups]
+    return [collate_batch(run.trainer.shard, np.array(group), run.model.config) for group in groups]
 
 
 def one_step(run: ToyRun, *groups: list[int]) -> tuple[float, float, dict[str, torch.Tensor]]:
@@ -73,7 +72,7 @@ def test_dropout_follows_from_seed_and_step_alone(tmp_path: Path) -> None:
     def loss(step: int, seed: int, before: int) -> float:
         run = ToyRun(tmp_path, settings={"seed": seed})
         torch.manual_seed(before)
-        run.trainer.state = RunState(step=step)
+        run.trainer.state.step = step
         return run.trainer.step(batches(run, [0, 1, 2])).loss.item()
 
     assert loss(4, 1, before=1) == loss(4, 1, before=2)
@@ -136,7 +135,7 @@ def test_the_reported_loss_is_the_cross_entropy_alone(tmp_path: Path, r_drop: fl
     loss = make_loss(run.config)
     found = loss(run.model.train(), batch)
     assert (found.minimised > found.reported) == bool(r_drop)
-    torch.manual_seed(_seed_of(run.config.seed, 1))
+    torch.manual_seed(_make_seed(run.config.seed, 1))
     expected = loss(run.model, batch).reported
     assert one_step(run, [0, 1, 2])[0] == expected.item()
 
@@ -149,22 +148,22 @@ def test_each_sentence_is_drawn_with_the_epoch_of_its_own_batch(tmp_path: Path, 
     class Noting:
         """Draws the stored ids."""
 
-        def draw(self, shard: Shard, epoch: int, draws: Indices) -> Any:
+        def draw(self, shard: EncodedCorpus, epoch: int, draws: Indices) -> Any:
             drawn.append((epoch, draws.tolist()))
             return [shard.source[i] for i in draws], [shard.target[i] for i in draws]
 
     def train(steps: dict[int, int]) -> None:
         run = ToyRun(tmp_path, at_step=stop_at(steps), settings={"batch_tokens": 60})
         run.trainer.sampling = Noting()  # type: ignore[assignment]
-        with pytest.raises(Interrupted) if steps else nullcontext():
+        with pytest.raises(TrainingInterrupted) if steps else nullcontext():
             run.trainer.train()
 
     if broken_at:
         train({broken_at: signal.SIGINT})
     train({})
     shard = toy_shard()
-    order = BatchOrder(shard.source.lengths, shard.target.lengths, batch_tokens=60, seed=1)
-    expected = [(epoch, batch.tolist()) for epoch, _, batch in islice(order.follow(0, 0), 2 * 12)]
+    order = BucketBatchSampler(shard.source.lengths, shard.target.lengths, batch_tokens=60, seed=1)
+    expected = [(epoch, batch.tolist()) for epoch, _, batch in islice(order.iterate_from(0, 0), 2 * 12)]
     epochs = [epoch for epoch, _ in expected]
     assert epochs[::2] != epochs[1::2], "a step of two epochs"
     in_batches = [(epoch, draws) for epoch, draws in drawn if len(draws) < len(shard)]  # others are for their lengths
@@ -210,7 +209,7 @@ def test_which_weights_are_better(worse: Validation, better: Validation) -> None
 def test_the_last_step_counts_for_the_average(tmp_path: Path) -> None:
     run = ToyRun(tmp_path, settings={"steps": 10, "save_every": 4, "average": 3})
     run.trainer.train()
-    assert [path.name for path in run.trainer.checkpoints.to_average()] == [
+    assert [path.name for path in run.trainer.saving.checkpoints.to_average()] == [
         "step-00000004", "step-00000008", "step-00000010",
     ]  # fmt: skip
 
@@ -239,7 +238,7 @@ def test_a_resumed_run_is_the_unbroken_one(tmp_path: Path, stops: list[int]) -> 
     steps = {step: signals[i % 3] for i, step in enumerate(stops)}
     for i, step in enumerate(stops):
         broken = ToyRun(tmp_path / "broken", at_step=stop_at(steps))  # type: ignore[arg-type]
-        with pytest.raises(Interrupted, match=f"stopped by {signals[i % 3].name}"):
+        with pytest.raises(TrainingInterrupted, match=f"interrupted by {signals[i % 3].name}"):
             broken.trainer.train()
         assert f"step-{step:08d}" in broken.checkpoints
     last = ToyRun(tmp_path / "broken")
@@ -252,6 +251,7 @@ def test_a_resumed_run_is_the_unbroken_one(tmp_path: Path, stops: list[int]) -> 
         assert getattr(state, key) == getattr(expected, key), key
 
 
+@pytest.mark.slow
 def test_a_run_that_was_killed_goes_on_from_its_last_checkpoint(tmp_path: Path) -> None:
     class Killed(BaseException):
         pass
@@ -288,6 +288,7 @@ def test_a_finished_run_only_averages_again(tmp_path: Path) -> None:
     assert all(torch.equal(again.published[0][name], weights) for name, weights in first.published[-1].items())
 
 
+@pytest.mark.slow
 def test_two_runs_are_equal_and_another_seed_is_not(tmp_path: Path) -> None:
     def final(name: str, **settings: Any) -> dict[str, torch.Tensor]:
         run = ToyRun(tmp_path / name, settings=settings)

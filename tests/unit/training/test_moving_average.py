@@ -8,7 +8,7 @@ import pytest
 import torch
 from torch import nn
 
-from pellucid.training.interrupts import Interrupted
+from pellucid.training.interrupts import TrainingInterrupted
 from pellucid.training.optimizer import MovingAverage
 from pellucid.training.state import average_into
 from pellucid.weights.tensors import load_tensors
@@ -39,7 +39,7 @@ def test_it_takes_the_weights_place_and_gives_it_back() -> None:
     weights = {name: p.detach().clone() for name, p in model.named_parameters()}
     for tensor in average.tensors.values():
         tensor.add_(1)
-    with suppress(KeyError), average.in_place():
+    with suppress(KeyError), average.swap_in():
         for name, parameter in model.named_parameters():
             assert torch.equal(parameter, weights[name] + 1)
         assert model[0].weight is model[1].weight
@@ -52,8 +52,8 @@ def test_it_takes_the_weights_place_and_gives_it_back() -> None:
 def test_the_average_is_validated_and_kept(tmp_path: Path) -> None:
     run = ToyRun(tmp_path, settings=EMA | {"average": 1})
     run.trainer.train()
-    assert run.trainer.moving_average is not None
-    average = run.trainer.moving_average.tensors
+    assert run.trainer.step.moving_average is not None
+    average = run.trainer.step.moving_average.tensors
     best = run.metrics[-1]
     assert best["event"] == "validation"
     assert best["loss"] == pytest.approx(float(sum(p.double().mean() for p in average.values())), rel=1e-6)
@@ -63,6 +63,7 @@ def test_the_average_is_validated_and_kept(tmp_path: Path) -> None:
         assert not torch.equal(weights, average[name])
 
 
+@pytest.mark.slow
 def test_training_itself_does_not_see_it(tmp_path: Path) -> None:
     with_average, without = (ToyRun(tmp_path / str(i), settings=s) for i, s in enumerate((EMA, {})))
     with_average.trainer.train()
@@ -78,7 +79,7 @@ def test_training_itself_does_not_see_it(tmp_path: Path) -> None:
 def test_the_mean_of_checkpoints_is_that_of_their_moving_averages(tmp_path: Path) -> None:
     run = ToyRun(tmp_path, settings=EMA)
     run.trainer.train()
-    paths = run.trainer.checkpoints.to_average("last")
+    paths = run.trainer.saving.checkpoints.to_average("last")
     first, second = (load_tensors(path / "ema.safetensors") for path in paths)
     average_into(run.model, paths)
     for name, found in run.weights.items():
@@ -99,7 +100,7 @@ def test_a_resumed_run_is_the_unbroken_one(tmp_path: Path) -> None:
     unbroken.trainer.train()
     for step in (2, 6, 8):
         stopped = ToyRun(tmp_path / "broken", settings=EMA, at_step=stop_at({step: signal.SIGTERM}))
-        with pytest.raises(Interrupted):
+        with pytest.raises(TrainingInterrupted):
             stopped.trainer.train()
     last = ToyRun(tmp_path / "broken", settings=EMA)
     last.trainer.train()

@@ -11,9 +11,9 @@ from pellucid.config import ModelConfig, TrainConfig
 from pellucid.errors import ConfigError
 from pellucid.model.families import DecoderOnly, Model, SequenceClassifier
 from pellucid.model.transformer import Transformer
-from pellucid.training.interrupts import Interrupted
-from pellucid.training.muon import COEFFICIENTS, ITERATIONS, Muon, hidden_matrices, orthogonalised
-from pellucid.training.optimizer import make_optimizer, set_rate
+from pellucid.training.interrupts import TrainingInterrupted
+from pellucid.training.muon import COEFFICIENTS, ITERATIONS, Muon, hidden_matrices, orthogonalise
+from pellucid.training.optimizer import make_optimizer, set_learning_rate
 from tests.tiny_model import tiny_config
 from tests.unit.training.test_loop import stop_at
 from tests.unit.training.toy_run import ToyRun
@@ -40,7 +40,7 @@ def is_muons(model: Model) -> set[str]:
 def test_a_gradient_becomes_nearly_orthogonal(shapes: list[tuple[int, int]]) -> None:
     generator = torch.Generator().manual_seed(1)
     matrices = [torch.randn(shape, generator=generator) for shape in shapes]
-    for matrix, found in zip(matrices, orthogonalised(matrices), strict=True):
+    for matrix, found in zip(matrices, orthogonalise(matrices), strict=True):
         # Each iteration makes a small singular value, and its rounding with it, at most 3.45 times as large.
         within = 3.45**ITERATIONS * 16 * torch.finfo(torch.float32).eps
         torch.testing.assert_close(found.double(), by_singular_values(matrix), rtol=0, atol=within)
@@ -48,14 +48,14 @@ def test_a_gradient_becomes_nearly_orthogonal(shapes: list[tuple[int, int]]) -> 
 
 def test_in_bfloat16_it_is_the_same_but_for_three_digits() -> None:
     matrix = torch.linalg.qr(torch.randn(16, 16, generator=torch.Generator().manual_seed(1)))[0]
-    (found,) = orthogonalised([matrix], torch.bfloat16)
+    (found,) = orthogonalise([matrix], torch.bfloat16)
     assert found.dtype == torch.float32
     # A singular value of 1/4 stays between 0.7 and 1.2 all the way: each product rounds it by at most 2^-8.
     torch.testing.assert_close(found.double(), by_singular_values(matrix), rtol=0, atol=3 * ITERATIONS * 2**-8)
 
 
 def test_a_gradient_of_zeros_moves_nothing() -> None:
-    (found,) = orthogonalised([torch.zeros(4, 6)])
+    (found,) = orthogonalise([torch.zeros(4, 6)])
     assert torch.equal(found, torch.zeros(4, 6))
 
 
@@ -87,7 +87,7 @@ def test_packed_projections_are_matrices_of_their_own() -> None:
     """A step of q, k and v in one matrix is that of three: the size of one gradient says nothing of the others'."""
     model = Transformer(tiny_config(num_kv_heads=1))
     optimizer = make_optimizer(model, TrainConfig(**MUON))  # type: ignore[arg-type]
-    set_rate(optimizer, 4e-3)
+    set_learning_rate(optimizer, 4e-3)
     attention = model.encoder.layers[0].self_attn
     weight, widths = attention.qkv_proj.weight, attention.qkv_widths
     before = weight.detach().clone()
@@ -111,7 +111,7 @@ def test_a_step_is_that_of_pytorchs_muon() -> None:
     theirs = {name: nn.Parameter(known[name].detach().clone()) for name in names}
     reference = torch.optim.Muon(theirs.values(), lr=0.01, momentum=0.95, weight_decay=0.1, adjust_lr_fn="original")
     optimizer = make_optimizer(model, config)
-    set_rate(optimizer, 4e-3)
+    set_learning_rate(optimizer, 4e-3)
     for _ in range(3):
         for name in names:
             gradient = torch.randn_like(theirs[name])
@@ -130,7 +130,7 @@ def test_all_else_takes_adams_step() -> None:
     plain.load_state_dict(ours.state_dict())
     for model, chosen in ((ours, "muon"), (plain, "adam")):
         optimizer = make_optimizer(model, TrainConfig(**MUON | {"optimizer": chosen}))  # type: ignore[arg-type]
-        set_rate(optimizer, 4e-3)
+        set_learning_rate(optimizer, 4e-3)
         for number, p in enumerate(model.parameters()):
             p.grad = torch.randn(p.shape, generator=torch.Generator().manual_seed(number))
         optimizer.step()
@@ -146,7 +146,7 @@ def test_the_matrices_rate_follows_the_schedule(schedule: str, highest: float) -
     config = TrainConfig(optimizer="muon", schedule=schedule, warmup_steps=400, muon_learning_rate=0.02, **rate)  # type: ignore[arg-type]
     model = Transformer(tiny_config(d_model=24))
     optimizer = make_optimizer(model, config)
-    set_rate(optimizer, highest / 2)
+    set_learning_rate(optimizer, highest / 2)
     held = {id(packed.weight) for packed in hidden_matrices(model)}
     for group in optimizer.param_groups:
         expected = 0.01 if id(group["params"][0]) in held else highest / 2
@@ -167,7 +167,7 @@ def test_a_step_moves_what_has_a_gradient(reached: int) -> None:
     """A model that leaves layers out of a step, LayerDrop say, may leave all of them out."""
     model = Transformer(tiny_config())
     optimizer = make_optimizer(model, TrainConfig(**MUON))  # type: ignore[arg-type]
-    set_rate(optimizer, 4e-3)
+    set_learning_rate(optimizer, 4e-3)
     matrices = is_muons(model)
     moving = {*sorted(matrices)[:reached], *(name for name, _ in model.named_parameters() if name not in matrices)}
     before = {name: p.detach().clone() for name, p in model.named_parameters()}
@@ -183,7 +183,7 @@ def test_a_resumed_run_is_the_unbroken_one(tmp_path: Path, stops: list[int]) -> 
     unbroken.trainer.train()
     steps = dict.fromkeys(stops, signal.SIGTERM)
     for _ in stops:
-        with pytest.raises(Interrupted):
+        with pytest.raises(TrainingInterrupted):
             ToyRun(tmp_path / "broken", settings=MUON, at_step=stop_at(steps)).trainer.train()  # type: ignore[arg-type]
     last = ToyRun(tmp_path / "broken", settings=MUON)
     last.trainer.train()

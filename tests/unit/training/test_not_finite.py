@@ -52,7 +52,7 @@ class Poisoned:
 def test_the_pair_is_found(tmp_path: Path, value: float) -> None:
     loss = Poisoned({6}, value)
     run = ToyRun(tmp_path, parts={"loss": loss})
-    run.trainer.text_of = "`a b` and `text of {}`".format
+    run.trainer.step.text_of = "`a b` and `text of {}`".format
     error = failure(run, *GROUPS)
     assert str(error).startswith(f"the loss is not finite at step 1 (loss {value}, gradient norm nan, ")
     assert str(error).endswith(
@@ -74,7 +74,9 @@ def test_a_step_of_which_no_pair_is_to_blame(tmp_path: Path) -> None:
         return found._replace(reported=found.reported * (math.nan if len(batch.src) > 4 else 1))
 
     error = failure(ToyRun(tmp_path, parts={"loss": only_together}), *GROUPS)
-    expected = "no pair gives it alone; those of the step begin with training pair 4; training pair 5; training pair 1"
+    expected = (
+        "no pair causes it alone; the pairs of the step begin with training pair 4; training pair 5; training pair 1"
+    )
     assert str(error).endswith(expected)
 
 
@@ -88,7 +90,7 @@ def test_weights_that_are_broken_already(tmp_path: Path) -> None:
 
 def test_a_long_text_is_cut(tmp_path: Path) -> None:
     run = ToyRun(tmp_path, parts={"loss": Poisoned({3}, math.nan)})
-    run.trainer.text_of = lambda index: "word " * 100
+    run.trainer.step.text_of = lambda index: "word " * 100
     text = str(failure(run, *GROUPS)).partition("training pair 4 ")[2]
     assert len(text) == 302
     assert text.endswith("…)")
@@ -97,7 +99,7 @@ def test_a_long_text_is_cut(tmp_path: Path) -> None:
 @pytest.mark.parametrize("loss", [math.nan, math.inf])
 def test_a_validation_that_is_not_finite_ends_the_run(tmp_path: Path, loss: float) -> None:
     run = ToyRun(tmp_path)
-    run.trainer.validate = lambda: Validation(loss)
+    run.trainer.selection.validate_some = lambda: Validation(loss)
     expected = (
         rf"^the loss is not finite in the validation after step 4 \(loss {loss}, learning rate 0\.00\d+\); the wei"
     )
@@ -111,6 +113,6 @@ def test_a_validation_that_is_not_finite_ends_the_run(tmp_path: Path, loss: floa
 def test_weights_to_start_from_that_are_damaged_are_said(tmp_path: Path) -> None:
     run = ToyRun(tmp_path, settings={"init_from": "base"})
     run.trainer.has_start = True
-    run.trainer.validate = lambda: Validation(math.nan)
-    with pytest.raises(PellucidError, match=r"^the weights of `base`, which the run starts from, give a loss of nan$"):
+    run.trainer.selection.validate_some = lambda: Validation(math.nan)
+    with pytest.raises(PellucidError, match=r"^the weights of `base`, from which the run starts, have a loss of nan$"):
         run.trainer.train()

@@ -7,10 +7,10 @@ import numpy as np
 import pytest
 import torch
 
-from pellucid.data.batching import draw_batch
+from pellucid.data.batching import collate_batch
 from pellucid.errors import PellucidError
 from pellucid.model.transformer import Transformer
-from pellucid.training.failures import in_parts, is_out_of_memory
+from pellucid.training.failures import is_out_of_memory, split_batch
 from tests.tiny_model import tiny_config
 from tests.unit.training.test_loop import batches, one_step
 from tests.unit.training.toy_run import ToyRun, toy_shard
@@ -37,13 +37,13 @@ def test_what_is_a_lack_of_memory(error: Exception, memory: bool) -> None:
 @pytest.mark.parametrize("parts", [1, 2, 3, 4, 8, 16])
 def test_the_parts_of_a_batch_are_its_sentences(parts: int) -> None:
     shard, config = toy_shard(), tiny_config()
-    batch = draw_batch(shard, np.arange(9), config)
-    found = in_parts(batch, parts)
+    batch = collate_batch(shard, np.arange(9), config)
+    found = split_batch(batch, parts)
     assert len(found) == {1: 1, 2: 2, 3: 3, 4: 3, 8: 5, 16: 9}[parts]
     assert np.concatenate([part.sentences for part in found]).tolist() == list(range(9))
     assert sum(part.num_tokens for part in found) == batch.num_tokens
     for part in found:
-        alone = draw_batch(shard, part.sentences, config)
+        alone = collate_batch(shard, part.sentences, config)
         for name in ("src", "tgt_in", "tgt_out"):
             assert torch.equal(getattr(part, name), getattr(alone, name)), "no column of padding alone"
 
@@ -73,7 +73,7 @@ def test_in_parts_the_step_is_the_same(tmp_path: Path, monkeypatch: pytest.Monke
     assert run.trainer.state.parts == 4
     assert (parts_loss, parts_norm) == pytest.approx((loss, norm), rel=1e-5)
     torch.testing.assert_close(found, expected, rtol=1e-4, atol=1e-6)
-    text = "out of memory at step 1: from here on batches are taken in {} parts; the gradient is the same up to "
+    text = "out of memory at step 1: batches are split into {} parts from now on; the gradient is the same up to "
     assert [said.partition("rounding")[0] for said in run.said] == [text.format(2), text.format(4)]
 
 
@@ -116,6 +116,7 @@ def test_a_single_sentence_that_does_not_fit_is_an_error(tmp_path: Path, monkeyp
     assert not (tmp_path / "checkpoints").exists(), "nothing was trained, so nothing forbids other settings"
 
 
+@pytest.mark.slow
 def test_a_run_stays_in_parts_and_resumes_exactly(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     class Killed(BaseException):
         pass

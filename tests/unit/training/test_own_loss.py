@@ -17,7 +17,7 @@ from pellucid.errors import CheckpointError, ConfigError
 from pellucid.model.families import DecoderOnly, SequenceClassifier
 from pellucid.model.fast.dropout import Dropout
 from pellucid.model.transformer import Transformer
-from pellucid.training.interrupts import Interrupted
+from pellucid.training.interrupts import TrainingInterrupted
 from pellucid.training.loss import CrossEntropy, Losses, RDrop, make_loss
 from pellucid.weights.tensors import load_tensors
 from tests.tiny_model import padded, tiny_model, words
@@ -143,7 +143,7 @@ def test_a_resumed_run_is_the_unbroken_one(tmp_path: Path, make: Callable[[], An
     unbroken = ToyRun(tmp_path / "unbroken", parts={"loss": make()})
     unbroken.trainer.train()
     for step in (2, 6, 8):
-        with pytest.raises(Interrupted):
+        with pytest.raises(TrainingInterrupted):
             ToyRun(tmp_path / "broken", parts={"loss": make()}, at_step=stop_at({step: signal.SIGINT})).trainer.train()
     last = ToyRun(tmp_path / "broken", parts={"loss": make()})
     last.trainer.train()
@@ -166,25 +166,25 @@ def test_a_module_is_trained_and_saved_with_its_buffers(tmp_path: Path) -> None:
 def test_its_gradient_counts_when_gradients_are_clipped(tmp_path: Path) -> None:
     run = ToyRun(tmp_path, parts={"loss": Tempered()}, settings={"grad_clip": 0.01})
     one_step(run, [0, 1, 2])
-    norms = [float((p.grad**2).sum()) for p in run.trainer._parameters.values() if p.grad is not None]
+    norms = [float((p.grad**2).sum()) for p in run.trainer.step.gradients.parameters.values() if p.grad is not None]
     assert len(norms) == len(run.weights) + 1
     assert sum(norms) ** 0.5 == pytest.approx(0.01, rel=1e-3)
 
 
 def test_a_run_is_not_gone_on_with_another_loss(tmp_path: Path) -> None:
-    with pytest.raises(Interrupted):
+    with pytest.raises(TrainingInterrupted):
         ToyRun(tmp_path, parts={"loss": focal}, at_step=stop_at({6: signal.SIGINT})).trainer.train()
     with pytest.raises(CheckpointError) as error:
         ToyRun(tmp_path).trainer.train()
     assert str(error.value) == f"the loss of the run in `{tmp_path}` was `focal`, and now is that of the settings"
-    assert error.value.hint == "set `run.loss` to the one that it began with, or start over with `fresh=True`"
+    assert error.value.hint == "set `run.loss` to the one of its start, or start over with `fresh=True`"
     with pytest.raises(CheckpointError, match=r"was `focal`, and now is `plain`$"):
         ToyRun(tmp_path, parts={"loss": plain}).trainer.train()
     assert ToyRun(tmp_path, parts={"loss": focal}).trainer.train().step == 12
 
 
 def test_a_module_that_has_become_another_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(Interrupted):
+    with pytest.raises(TrainingInterrupted):
         ToyRun(tmp_path, parts={"loss": Tempered()}, at_step=stop_at({6: signal.SIGINT})).trainer.train()
     other = Tempered()
     other.temperature = nn.Parameter(torch.ones(2))

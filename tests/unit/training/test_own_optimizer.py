@@ -12,8 +12,8 @@ from torch import Tensor, nn
 
 from pellucid.errors import CheckpointError, ConfigError
 from pellucid.training.events import Hooks, StepEvent
-from pellucid.training.interrupts import Interrupted
-from pellucid.training.optimizer import check_optimizer, named_parameters, restore_state, saved_state
+from pellucid.training.interrupts import TrainingInterrupted
+from pellucid.training.optimizer import check_optimizer, named_parameters, restore_state, split_state
 from tests.unit.training.test_loop import batches, stop_at
 from tests.unit.training.toy_run import ToyRun
 
@@ -120,7 +120,7 @@ def test_a_resumed_run_is_the_unbroken_one(tmp_path: Path, name: str) -> None:
     unbroken = ToyRun(tmp_path / "unbroken", **options)
     unbroken.trainer.train()
     for step in (2, 6):
-        with pytest.raises(Interrupted):
+        with pytest.raises(TrainingInterrupted):
             ToyRun(tmp_path / "broken", at_step=stop_at({step: signal.SIGINT}), **options).trainer.train()
     last = ToyRun(tmp_path / "broken", **options)
     last.trainer.train()
@@ -148,6 +148,7 @@ def test_it_is_the_optimizer_that_trains(tmp_path: Path) -> None:
         torch.testing.assert_close(p.detach(), before[name] - 0.5 * p.grad)
 
 
+@pytest.mark.slow
 def test_groups_keep_the_ratio_of_their_rates(tmp_path: Path) -> None:
     def make(model: nn.Module) -> torch.optim.Optimizer:
         rest = [p for p in model.parameters() if p.dim() != 2]
@@ -163,12 +164,13 @@ def test_groups_keep_the_ratio_of_their_rates(tmp_path: Path) -> None:
         )
         run.trainer.train()
 
-    with pytest.raises(Interrupted):
+    with pytest.raises(TrainingInterrupted):
         train("a", {6: signal.SIGINT})
     train("a", {})
     assert rates == [(step, [1.0 / step, pytest.approx(0.25 / step, rel=1e-12)]) for step in range(1, 13)]
 
 
+@pytest.mark.slow
 def test_hyperparameters_are_saved(tmp_path: Path) -> None:
     """What a hook has changed of the groups is as it was after a resumption: of the settings' Adam, too."""
 
@@ -184,7 +186,7 @@ def test_hyperparameters_are_saved(tmp_path: Path) -> None:
     sgd = {"optimizer": OPTIMIZERS["momentum"]}
     for folder, key, value, parts in (("sgd", "momentum", 0.5, sgd), ("adam", "weight_decay", 0.1, {})):
         unbroken = train(f"{folder} unbroken", key, value, parts, {})
-        with pytest.raises(Interrupted):
+        with pytest.raises(TrainingInterrupted):
             train(folder, key, value, parts, {8: signal.SIGINT})
         last = train(folder, key, value, parts, {})
         assert last.trainer.trained.optimizer.param_groups[0][key] == value
@@ -208,7 +210,7 @@ def test_the_table_names_parameters_and_tensors(tmp_path: Path) -> None:
     folder = tmp_path / "checkpoints" / "step-00000012"
     table = json.loads((folder / "optimizer.json").read_text(encoding="utf-8"))
     assert (table["optimizer"], table["parameters"]) == ("SGD", [name for name, _ in run.model.named_parameters()])
-    tensors, _ = saved_state(run.trainer.trained.optimizer, named_parameters(run.model))
+    tensors, _ = split_state(run.trainer.trained.optimizer, named_parameters(run.model))
     assert set(tensors) == {f"momentum_buffer.{name}" for name, _ in run.model.named_parameters()}
     assert json.loads((folder / "state.json").read_text(encoding="utf-8"))["replaced"] == {"optimizer": "SGD"}
 
@@ -225,7 +227,7 @@ def test_another_optimizer_is_refused(tmp_path: Path, began: str | None, goes_on
     def parts(name: str | None) -> dict[str, Any]:
         return {"optimizer": OPTIMIZERS[name]} if name else {}
 
-    with pytest.raises(Interrupted):
+    with pytest.raises(TrainingInterrupted):
         ToyRun(tmp_path, parts=parts(began), at_step=stop_at({6: signal.SIGINT})).trainer.train()
     with pytest.raises(CheckpointError, match=message) as error:
         ToyRun(tmp_path, parts=parts(goes_on)).trainer.train()
@@ -235,9 +237,9 @@ def test_another_optimizer_is_refused(tmp_path: Path, began: str | None, goes_on
 def test_another_order_of_parameters_is_refused() -> None:
     model = nn.Linear(2, 2)
     known = named_parameters(model)
-    tensors, table = saved_state(torch.optim.SGD([model.bias, model.weight]), known)
+    tensors, table = split_state(torch.optim.SGD([model.bias, model.weight]), known)
     expected = (
-        "the checkpoint holds the state of another optimizer: of SGD over 2 parameters, where this run has SGD over 2, "
+        "the checkpoint has the state of another optimizer: SGD over 2 parameters, but this run has SGD over 2, "
         "or over the same in another order"
     )
     with pytest.raises(CheckpointError) as error:
@@ -258,11 +260,12 @@ class Keeper(torch.optim.SGD):
     [
         (
             lambda model: torch.optim.LBFGS(model.parameters()),
-            r"^`optimizer` \(LBFGS\) computes the loss several times a step, through a closure; training takes one ",
+            r"^`optimizer` \(LBFGS\) computes the loss several times per step, through a closure; training computes "
+            r"one ",
         ),
         (
             lambda model: torch.optim.SGD([*model.parameters(), nn.Parameter(torch.ones(2))]),
-            r"^1 of the 3 parameters of `optimizer` \(SGD\) are not the model's$",
+            r"^1 of the 3 parameters of `optimizer` \(SGD\) do not belong to the model$",
         ),
         (lambda model: None, r"^`optimizer` \(NoneType\) has no `param_groups`$"),
         (
@@ -299,7 +302,7 @@ def test_parameters_that_are_left_out_stay_and_that_is_said(tmp_path: Path) -> N
     run = ToyRun(tmp_path, parts={"optimizer": OPTIMIZERS["Muon"]})
     before = run.weights
     left = [name for name, p in run.model.named_parameters() if p.dim() != 2]
-    expected = f"{len(left)} parameters are in no group of the optimizer and stay as they are (first: `{left[0]}`)"
+    expected = f"{len(left)} parameters are in no group of the optimizer and are not trained (first: `{left[0]}`)"
     assert f"warning: {expected}" in run.said
     run.trainer.train()
     changed = {name for name, weights in run.weights.items() if not torch.equal(weights, before[name])}

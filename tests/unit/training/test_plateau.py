@@ -7,14 +7,14 @@ from typing import Any
 import pytest
 import torch
 
-from pellucid.training.interrupts import Interrupted
-from pellucid.training.schedule import Clock, learning_rate
+from pellucid.training.interrupts import TrainingInterrupted
+from pellucid.training.schedule import BudgetClock, learning_rate
 from pellucid.training.validation import Validation
 from tests.unit.training.test_loop import stop_at
 from tests.unit.training.toy_run import ToyRun
 
 STABLE: dict[str, Any] = {
-    "steps": 200, "schedule": "stable", "decay_fraction": 0.4, "patience": 2, "validate_every": 4, "save_every": 10,
+    "steps": 200, "schedule": "wsd", "decay_fraction": 0.4, "patience": 2, "validate_every": 4, "save_every": 10,
     "log_every": 1, "warmup_steps": 3,
 }  # fmt: skip
 LOSSES = [3.0, 2.0, 2.1, 2.2]
@@ -36,7 +36,7 @@ class Falling:
 
 def plateau(folder: Path, losses: list[float] = LOSSES, **options: Any) -> ToyRun:
     run = ToyRun(folder, settings=STABLE | options.pop("settings", {}), **options)
-    run.trainer.validate = Falling(run, losses)
+    run.trainer.selection.validate_some = Falling(run, losses)
     return run
 
 
@@ -52,13 +52,14 @@ def test_the_rate_falls_and_the_run_ends_with_it(unbroken: ToyRun) -> None:
     assert (state.falls_at, state.last_step, state.step, state.stopped_early) == (FALLS, LAST, LAST, True)
     (decision,) = [line for line in unbroken.metrics if line["event"] == "plateau"]
     assert decision == {"event": "plateau", "step": FALLS, "last_step": LAST, "lowest_loss": 2.0}
-    said = "2 validations without a loss below 2.000 (`train.patience`): the learning rate begins to fall; step 27 is"
+    said = "2 validations without a loss below 2.000 (`train.patience`): the learning rate decay starts; step 27 is"
     assert f"step 16: {said} the last" in unbroken.said
     rates = {line["step"]: line["learning_rate"] for line in unbroken.metrics if line["event"] == "train"}
     peak = unbroken.config.learning_rate
     assert {rates[step] for step in range(3, FALLS + 1)} == {peak}
     assert [rates[step] for step in range(FALLS + 1, LAST + 1)] == [
-        learning_rate(step, unbroken.config, 8, unbroken.trainer.ending) for step in range(FALLS + 1, LAST + 1)
+        learning_rate(step, unbroken.config, 8, unbroken.trainer.stopping.decay_plan)
+        for step in range(FALLS + 1, LAST + 1)
     ]
     assert rates[LAST] == pytest.approx(peak / (LAST + 1 - FALLS))
 
@@ -72,7 +73,7 @@ def test_bleu_that_gets_better_does_not_hide_it(unbroken: ToyRun) -> None:
     "stop", [7, FALLS, *(pytest.param(at, marks=pytest.mark.slow) for at in (12, FALLS - 1, FALLS + 1, LAST - 1))]
 )
 def test_a_resumed_run_is_the_unbroken_one(unbroken: ToyRun, tmp_path: Path, stop: int) -> None:
-    with pytest.raises(Interrupted):
+    with pytest.raises(TrainingInterrupted):
         plateau(tmp_path, at_step=stop_at({stop: signal.SIGTERM})).trainer.train()
     last = plateau(tmp_path)
     last.trainer.train()
@@ -84,6 +85,7 @@ class Stopped(BaseException):
     """As if the process had been killed."""
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("stop", [FALLS, FALLS + 1])
 def test_so_is_one_that_was_killed_around_the_decision(unbroken: ToyRun, tmp_path: Path, stop: int) -> None:
     def kill(step: int) -> None:
@@ -101,7 +103,7 @@ def test_so_is_one_that_was_killed_around_the_decision(unbroken: ToyRun, tmp_pat
 
 def test_with_a_budget_the_plateau_comes_before_the_clock(tmp_path: Path) -> None:
     run = plateau(tmp_path, settings={"budget": 1e6})
-    run.trainer.clock = Clock(1e6, 0.4, 0.0, now=lambda: float(run.trainer.state.step))
+    run.trainer.stopping.clock = BudgetClock(1e6, 0.4, 0.0, now=lambda: float(run.trainer.state.step))
     run.trainer.train()
     assert (run.trainer.state.falls_at, run.trainer.state.step) == (FALLS, LAST)
     assert not [line for line in run.metrics if line["event"] == "clock"]
@@ -114,6 +116,6 @@ def test_a_plateau_within_the_fall_changes_nothing(tmp_path: Path) -> None:
 
 
 def test_other_schedules_still_end_at_once(tmp_path: Path) -> None:
-    run = plateau(tmp_path, settings={"schedule": "constant", "best_by": "loss"})
+    run = plateau(tmp_path, settings={"schedule": "constant", "best_metric": "loss"})
     state = run.trainer.train()
     assert (state.step, state.stopped_early) == (16, True)

@@ -12,9 +12,10 @@ from torch import nn
 
 from pellucid.data import batching
 from pellucid.errors import PellucidError
-from pellucid.training import loop
+from pellucid.model.families import Model
 from pellucid.training.events import Hooks, StepEvent
 from pellucid.training.loop import Trainer
+from pellucid.training.step import TrainStep
 from tests.unit.training.test_loop import one_step
 from tests.unit.training.test_not_finite import Poisoned
 from tests.unit.training.toy_run import ToyRun
@@ -34,6 +35,7 @@ def moments(run: ToyRun) -> list[torch.Tensor]:
     return [value for p in run.model.parameters() for value in state[p].values()]
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("same_shapes")
 def test_a_whole_run_is_the_same_bit_for_bit(tmp_path: Path, queued: Queued) -> None:
     """With validations, checkpoints and lines of the log amid steps that nobody has looked at."""
@@ -42,7 +44,7 @@ def test_a_whole_run_is_the_same_bit_for_bit(tmp_path: Path, queued: Queued) -> 
     plain.trainer.train()
     queued("cpu")
     ahead = ToyRun(tmp_path / "ahead", settings=settings)
-    assert ahead.trainer._runs_ahead
+    assert ahead.trainer.step.runs_ahead
     ahead.trainer.train()
     assert ahead.has_the_weights_of(plain)
     assert all(map(torch.equal, moments(ahead), moments(plain)))
@@ -74,7 +76,7 @@ def test_what_is_not_finite_reaches_no_weight_though_it_is_noticed_later(
         loss = Poisoned({4}, math.nan, in_gradient)
         run = ToyRun(tmp_path / f"{len(types)}", settings=settings, parts={"loss": loss})
         runs.append(run)
-        assert run.trainer._runs_ahead == bool(types)
+        assert run.trainer.step.runs_ahead == bool(types)
         with pytest.raises(PellucidError, match="the loss is not finite at step ") as error:
             run.trainer.train()
         errors.append(str(error.value))
@@ -85,7 +87,7 @@ def test_what_is_not_finite_reaches_no_weight_though_it_is_noticed_later(
     assert waited.trainer.state.tokens == ahead.trainer.state.tokens
     assert ahead.has_the_weights_of(waited)
     assert all(map(torch.equal, moments(ahead), moments(waited)))
-    averages = [run.trainer.moving_average.tensors for run in runs if run.trainer.moving_average is not None]
+    averages = [run.trainer.step.moving_average.tensors for run in runs if run.trainer.step.moving_average is not None]
     assert len(averages) == 2
     assert all(torch.equal(averages[0][name], averages[1][name]) for name in averages[0])
     assert not (tmp_path / "1" / "checkpoints").exists()
@@ -110,7 +112,7 @@ def hooked(model: nn.Module) -> torch.optim.Optimizer:
 def test_a_fused_optimizer_of_pytorchs_is_not_waited_for(tmp_path: Path, queued: Queued) -> None:
     queued("cpu")
     run = ToyRun(tmp_path, parts={"optimizer": lambda model: torch.optim.SGD(model.parameters(), lr=1.0, fused=True)})
-    assert run.trainer._runs_ahead
+    assert run.trainer.step.runs_ahead
 
 
 @pytest.mark.parametrize(
@@ -128,7 +130,7 @@ def test_an_optimizer_that_may_not_leave_out_an_update_is_waited_for(
     queued("cpu")
     parts = {"optimizer": optimizer, "loss": Poisoned({0}, math.inf)}
     run = ToyRun(tmp_path, settings=SELDOM, parts=parts)
-    assert not run.trainer._runs_ahead
+    assert not run.trainer.step.runs_ahead
     with pytest.raises(PellucidError, match=r"comes from training pair 1$"):
         run.trainer.train()
     assert all(p.isfinite().all() for p in run.model.parameters())
@@ -167,22 +169,22 @@ def test_nothing_is_waited_for_in_a_step(
     monkeypatch.setattr(
         import_module("torch.optim.optimizer"), "_get_fused_kernels_supported_devices", lambda: ["meta"]
     )
-    monkeypatch.setattr(loop, "UNREAD", 3)
+    monkeypatch.setattr("pellucid.training.step.UNREAD", 3)
     made: list[nn.Module] = []
-    build = Trainer.__post_init__
+    build = Trainer.__init__
 
-    def on_meta(trainer: Trainer) -> None:
-        made.append(trainer.model.to("meta"))
-        build(trainer)
+    def on_meta(trainer: Trainer, *, model: Model, **options: Any) -> None:
+        made.append(model.to("meta"))
+        build(trainer, model, **options)
 
-    def look(trainer: Trainer) -> None:
-        assert len(trainer._unread) == 3
+    def look(step: TrainStep) -> None:
+        assert len(step._unread) == 3
         raise LookedError
 
-    monkeypatch.setattr(Trainer, "__post_init__", on_meta)
+    monkeypatch.setattr(Trainer, "__init__", on_meta)
     queued("meta")
     run = ToyRun(tmp_path, settings=SELDOM | {"steps": 50} | settings)
-    monkeypatch.setattr(Trainer, "_read", look)
+    monkeypatch.setattr(TrainStep, "read", look)
     with pytest.raises(LookedError):
         run.trainer.train()
     assert run.trainer.state.step == 3

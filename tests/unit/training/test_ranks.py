@@ -3,6 +3,7 @@
 import json
 import re
 import signal
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,7 @@ import torch
 
 from pellucid.errors import ConfigError
 from pellucid.training import ranks
+from pellucid.training.ranks import LostRankError
 from tests.ranks import run_ranks
 from tests.unit.training.on_ranks import WITH, sgd
 from tests.unit.training.toy_run import ToyRun
@@ -92,7 +94,7 @@ def test_memory_that_one_rank_lacks_is_saved_by_all(more: list[dict[str, Any]]) 
     (steps, parts, said), other = (each["short_of_memory"] for each in more)
     assert (steps, other[:2]) == (12, [12, parts])
     assert parts > 1
-    assert said[0].startswith("out of memory at step 3 on rank 1: from here on batches are taken in 2 parts;")
+    assert said[0].startswith("out of memory at step 3 on rank 1: batches are split into 2 parts from now on;")
 
 
 @pytest.mark.slow
@@ -153,7 +155,7 @@ def test_sharded_ranks_name_the_pair_that_gives_no_number(sharded: list[dict[str
 @pytest.mark.slow
 def test_memory_that_a_sharded_rank_lacks_ends_all_with_its_name(tmp_path: Path) -> None:
     first, second = (each["sharded_no_memory"] for each in of_both(tmp_path, "sharded_no_memory"))
-    assert second.startswith("out of memory on rank 1; with `train.shard` batches are not taken in smaller parts, ")
+    assert second.startswith("out of memory on rank 1; with `train.fsdp` batches are not split, ")
     assert first.startswith("rank 1 (process ")
 
 
@@ -167,7 +169,7 @@ def test_a_sharded_rank_that_dies_while_weights_are_gathered_is_named(tmp_path: 
 def test_an_optimizer_that_may_need_whole_weights_is_refused(sharded: list[dict[str, Any]]) -> None:
     first, second = (each["sharded_with_an_optimizer_of_its_own"] for each in sharded)
     assert first == second
-    assert first.startswith("`optimizer` (SGD) cannot be used with `train.shard`: ")
+    assert first.startswith("`optimizer` (SGD) cannot be used with `train.fsdp`: ")
 
 
 @pytest.mark.slow
@@ -181,14 +183,14 @@ def test_a_time_limit_that_is_none(monkeypatch: pytest.MonkeyPatch) -> None:
     for value in ("soon", "0", "-3"):
         monkeypatch.setenv("PELLUCID_RANK_TIMEOUT", value)
         with pytest.raises(ConfigError, match=rf"^`PELLUCID_RANK_TIMEOUT` in the environment \(.*{value}.*\) is not a"):
-            ranks.join(torch.device("cpu"))
+            ranks.init_distributed(torch.device("cpu"))
 
 
 def test_a_number_of_processes_that_is_none(monkeypatch: pytest.MonkeyPatch) -> None:
     for name, value in (("RANK", "0"), ("WORLD_SIZE", "two"), ("MASTER_ADDR", "localhost"), ("MASTER_PORT", "1")):
         monkeypatch.setenv(name, value)
     with pytest.raises(ConfigError, match=r"^`WORLD_SIZE` in the environment \(.*two.*\) is not a number$"):
-        ranks.is_one_of_several()
+        ranks.is_distributed()
 
 
 def test_each_process_of_a_machine_has_a_gpu_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -211,14 +213,14 @@ WAITS = """
 import os, signal, time, torch
 from pellucid.errors import PellucidError
 import pellucid.training.ranks
-from pellucid.training.ranks import join
+from pellucid.training.ranks import init_distributed
 
 {before}
-ranks = join(torch.device("cpu"))
+ranks = init_distributed(torch.device("cpu"))
 if not ranks.is_first:
     {does}
 try:
-    ranks.wait()
+    ranks.barrier()
     print(ranks.gather(ranks.rank))
 except PellucidError as error:
     print(error)
@@ -249,3 +251,13 @@ def test_a_rank_that_hangs_while_it_works_alone_is_not_waited_for(tmp_path: Path
     said = r"rank 1 \(process \d+ on .*\) has not answered for 1 s \(`PELLUCID_RANK_TIMEOUT`\) and was ended\n"
     assert re.fullmatch(said, first.stdout), first.stderr
     assert second.returncode == -signal.SIGKILL
+
+
+@pytest.mark.slow
+def test_others_that_are_not_there_are_not_waited_for_without_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    names = {"RANK": "1", "WORLD_SIZE": "2", "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": "9", "LOCAL_RANK": "1"}
+    for name, value in names.items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.setattr(ranks, "JOINING", timedelta(seconds=0.5))
+    with pytest.raises(LostRankError, match=r"rank 1 has not reached the other ranks at 127.0.0.1:9 within 0 s"):
+        ranks.init_distributed(torch.device("cpu"))

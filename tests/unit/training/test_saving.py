@@ -13,8 +13,8 @@ from pellucid.config import TrainConfig
 from pellucid.training.log import RunLog
 from pellucid.training.loss import CrossEntropy
 from pellucid.training.optimizer import Tensors, make_optimizer
-from pellucid.training.saving import Saving
-from pellucid.training.state import Checkpoints, RunState, Trained
+from pellucid.training.saving import CheckpointWriter
+from pellucid.training.state import Checkpoints, RunState, TrainableState
 from pellucid.weights.tensors import load_tensors, parameters, save_tensors
 
 
@@ -28,11 +28,11 @@ class Disk:
         self.said: list[str] = []
         self.log = RunLog(folder, 100, quiet=True)
         self.checkpoints = Checkpoints(folder / "checkpoints", save_every=10, average=average, last_step=100)
-        self.saving = Saving(self.checkpoints, self.publish, self.log)
+        self.saving = CheckpointWriter(self.checkpoints, self.publish, self.log)
         self.model = nn.Linear(2, 2)
-        self.trained = Trained(self.model, CrossEntropy(), make_optimizer(self.model, TrainConfig()))
+        self.trained = TrainableState(self.model, CrossEntropy(), make_optimizer(self.model, TrainConfig()))
         write = Checkpoints.write
-        monkeypatch.setattr(self.log, "say", self.said.append)
+        monkeypatch.setattr(self.log, "log_line", self.said.append)
         monkeypatch.setattr(Checkpoints, "write", lambda *args: (self.check(), write(*args)))
 
     def check(self) -> None:
@@ -87,17 +87,15 @@ def test_a_full_disk_stops_saving_aloud_and_only_once_at_length(disk: Disk, numb
     reason = os.strerror(number)
     assert first.startswith(f"warning: step 20: the best weights so far could not be written: {reason}, ")
     assert " MB free\n" in first
-    assert (
-        "\n  Training goes on, and what is not written waits in memory; the last good checkpoint is step 10." in first
-    )
-    assert f"\n  Make room on the disk of `{disk.folder}`: each checkpoint that is due tries again." in first
+    assert "\n  Training continues, and unsaved data is kept in memory; the last good checkpoint is step 10." in first
+    assert f"\n  Free space on the disk of `{disk.folder}`: each later checkpoint tries again." in first
     for text, step in ((second, 20), (third, 30)):
         assert text.startswith(f"warning: step {step}: the checkpoint could not be written: {reason}, ")
         assert text.endswith("; the last good checkpoint is step 10")
         assert "\n" not in text
     disk.full = False
     assert disk.save(40) == [True]
-    assert disk.said[3:] == ["step 40: the disk has room again, and all is saved"]
+    assert disk.said[3:] == ["step 40: the disk has free space again, and everything is saved"]
     assert disk.save(50) == [True]
     assert len(disk.said) == 4
 

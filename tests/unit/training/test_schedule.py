@@ -7,9 +7,9 @@ import pytest
 
 from pellucid.config import TrainConfig
 from pellucid.errors import ConfigError
-from pellucid.training.schedule import UNDECIDED, Ending, learning_rate
+from pellucid.training.schedule import UNDECIDED, DecayPlan, learning_rate
 
-SCHEDULES = ["noam", "inverse_sqrt", "linear", "cosine", "stable", "constant"]
+SCHEDULES = ["noam", "inverse_sqrt", "linear", "cosine", "wsd", "constant"]
 PEAK = 2e-3
 
 
@@ -52,7 +52,7 @@ def test_after_warm_up_the_rate_falls(schedule: str) -> None:
 
 
 def test_stable_stays_and_then_falls_in_a_line() -> None:
-    settings = config("stable", decay_fraction=0.25)
+    settings = config("wsd", decay_fraction=0.25)
     assert {learning_rate(step, settings, 128) for step in (40, 41, 200, 300)} == {PEAK}
     assert [learning_rate(step, settings, 128) for step in (301, 351, 400, 401)] == pytest.approx(
         [PEAK * part / 101 for part in (100, 50, 1, 0)]
@@ -60,14 +60,14 @@ def test_stable_stays_and_then_falls_in_a_line() -> None:
 
 
 def test_an_ending_decided_later_wins_over_the_planned_one() -> None:
-    settings, ending = config("stable"), Ending(1000, 1500)
+    settings, ending = config("wsd"), DecayPlan(1000, 1500)
     assert learning_rate(1000, settings, 128, ending) == PEAK
     assert learning_rate(1250, settings, 128, ending) == pytest.approx(PEAK * 251 / 501)
     assert learning_rate(10**9, settings, 128, UNDECIDED) == PEAK
 
 
 def test_a_fall_within_warm_up_starts_from_the_rate_there() -> None:
-    rates = [learning_rate(step, config("stable"), 128, Ending(10, 19)) for step in range(1, 20)]
+    rates = [learning_rate(step, config("wsd"), 128, DecayPlan(10, 19)) for step in range(1, 20)]
     assert rates[9] == pytest.approx(PEAK / 4)
     assert all(0 < now < before for before, now in pairwise(rates[9:]))
 
@@ -113,7 +113,7 @@ def test_a_rate_may_end_above_zero(schedule: Any) -> None:
 
 
 def test_what_a_final_rate_goes_with() -> None:
-    with pytest.raises(ConfigError, match=r"^`final_learning_rate` \(0\.1\) means nothing to `schedule = \"noam\"`$"):
+    with pytest.raises(ConfigError, match=r"^`final_learning_rate` \(0\.1\) has no effect with `schedule = \"noam\"`$"):
         TrainConfig(final_learning_rate=0.1)
     with pytest.raises(
         ConfigError, match=r"^`final_learning_rate` \(0\.1\) must be at most `learning_rate` \(0\.01\)$"

@@ -16,7 +16,7 @@ from pellucid.config import TrainConfig
 from pellucid.errors import CheckpointError
 from pellucid.training.loss import CrossEntropy
 from pellucid.training.optimizer import make_optimizer
-from pellucid.training.state import WEIGHTS, Checkpoints, Meter, RunState, Trained, read_weights
+from pellucid.training.state import WEIGHTS, Checkpoints, Meter, RunState, TrainableState, read_checkpoint_weights
 
 STATE = RunState(
     step=20, epoch=3, position=7, tokens=12345, seconds=1.25, best_step=10, best_loss=0.1, best_bleu=None,
@@ -33,7 +33,7 @@ def tied_model() -> nn.Module:
     return model
 
 
-def trained(steps: int) -> Trained:
+def trained(steps: int) -> TrainableState:
     torch.manual_seed(steps)
     model = tied_model()
     optimizer = make_optimizer(model, TrainConfig())
@@ -43,7 +43,7 @@ def trained(steps: int) -> Trained:
         for group in optimizer.param_groups:
             group["lr"] = 0.01
         optimizer.step()
-    return Trained(model, CrossEntropy(), optimizer)
+    return TrainableState(model, CrossEntropy(), optimizer)
 
 
 class Run:
@@ -140,7 +140,7 @@ def damage(path: Path, how: str) -> None:
     ("name", "how", "what"),
     [
         *((name, "missing", f"it has no {name}") for name in FILES),
-        *((name, "one bit", f"{name} is not as it was written: its SHA-256 is another") for name in FILES),
+        *((name, "one bit", f"{name} has changed since it was written: its SHA-256 differs") for name in FILES),
         ("model.safetensors", "cut off", r"model.safetensors has \d+ bytes instead of \d+"),
         ("optimizer.safetensors", "empty", r"optimizer.safetensors has 0 bytes instead of [\d,]+"),
         ("optimizer.safetensors", "longer", r"optimizer.safetensors has [\d,]+ bytes instead of [\d,]+"),
@@ -154,7 +154,7 @@ def test_a_damaged_newest_one_is_passed_over_aloud(run: Run, name: str, how: str
     state, said = run.restore()
     assert state.step == 10
     (line,) = said
-    assert re.fullmatch(f"the checkpoint `{run.folder / 'step-00000020'}` is passed over: {what}", line)
+    assert re.fullmatch(f"the checkpoint `{run.folder / 'step-00000020'}` is skipped: {what}", line)
 
 
 @pytest.mark.parametrize("name", FILES)
@@ -195,16 +195,16 @@ def test_a_renamed_one_is_passed_over(run: Run) -> None:
     shutil.copytree(run.folder / "step-00000010", run.folder / "step-00000090")
     state, said = run.restore()
     assert state.step == 10
-    assert said == [f"the checkpoint `{run.folder / 'step-00000090'}` is passed over: it holds step 10"]
+    assert said == [f"the checkpoint `{run.folder / 'step-00000090'}` is skipped: it holds step 10"]
 
 
 def test_all_damaged_is_an_error_that_keeps_them(run: Run) -> None:
     run.save(10, 20)
     for path in run.folder.iterdir():
         damage(path / "model.safetensors", "one bit")
-    with pytest.raises(CheckpointError, match=r"none of the 2 checkpoints in `.*checkpoints` is whole") as error:
+    with pytest.raises(CheckpointError, match=r"none of the 2 checkpoints in `.*checkpoints` is complete") as error:
         run.restore()
-    assert error.value.hint.endswith("else start over with `fresh=True`")
+    assert error.value.hint.endswith("otherwise start over with `fresh=True`")
     assert run.names == [10, 20]
 
 
@@ -273,21 +273,21 @@ def test_a_moving_average_is_saved_and_restored(tmp_path: Path) -> None:
     found = {name: torch.zeros_like(p) for name, p in begun.model.named_parameters()}
     checkpoints.restore(replace(begun, ema=found), print)
     assert all(torch.equal(found[name], tensor) for name, tensor in ema.items())
-    assert torch.equal(read_weights(tmp_path / "step-00000020")["0.weight"], ema["0.weight"])
+    assert torch.equal(read_checkpoint_weights(tmp_path / "step-00000020")["0.weight"], ema["0.weight"])
     damage(tmp_path / "step-00000020" / "ema.safetensors", "one bit")
     with pytest.raises(CheckpointError, match="none of the 1 checkpoints"):
         checkpoints.restore(replace(begun, ema=found), print)
 
 
-@pytest.mark.parametrize(("how", "what"), [("one bit", "its SHA-256 is another"), ("missing", "it has no model")])
+@pytest.mark.parametrize(("how", "what"), [("one bit", "its SHA-256 differs"), ("missing", "it has no model")])
 def test_damaged_weights_never_enter_an_average(run: Run, how: str, what: str) -> None:
     run.save(10)
     folder = run.folder / "step-00000010"
     damage(folder / "model.safetensors", how)
-    expected = f"^the checkpoint `{re.escape(str(folder))}` is one of those that the model is made from, but .*{what}"
+    expected = f"^the checkpoint `{re.escape(str(folder))}` is required for the averaged model, but .*{what}"
     with pytest.raises(CheckpointError, match=expected) as error:
-        read_weights(folder)
-    assert error.value.hint.startswith("remove this folder, and the same command does with the others")
+        read_checkpoint_weights(folder)
+    assert error.value.hint.startswith("remove this folder and run the same command again to use the others")
 
 
 def test_nothing_of_a_checkpoint_that_fails_stays_and_the_others_do(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -307,7 +307,7 @@ def test_those_to_be_looked_at_keep_their_weights_alone(tmp_path: Path) -> None:
     run.save(10, 20, 30, 40, 50, 60)
     assert run.names == [20, 40, 50, 60]
     assert not (run.folder / "step-00000020" / "optimizer.safetensors").exists()
-    assert read_weights(run.folder / "step-00000020")
+    assert read_checkpoint_weights(run.folder / "step-00000020")
     assert [int(path.name[5:]) for path in run.checkpoints.to_average()] == [60]
 
 
@@ -334,7 +334,7 @@ def test_weights_alone_are_not_resumed_from(run: Run) -> None:
     state, said = run.restore()
     assert state.step == run.checkpoints.last_step_saved == 10
     path = run.folder / "step-00000020"
-    assert said == [f"the checkpoint `{path}` is passed over: it has no optimizer.safetensors"]
+    assert said == [f"the checkpoint `{path}` is skipped: it has no optimizer.safetensors"]
     assert run.checkpoints.to_average() == [path]
 
 

@@ -9,7 +9,7 @@ import numpy as np
 import torch
 
 from pellucid.config import TrainConfig
-from pellucid.data.shards import Sentences, Shard
+from pellucid.data.shards import EncodedCorpus, Sentences
 from pellucid.model.transformer import Transformer
 from pellucid.training.log import RunLog
 from pellucid.training.loop import Trainer
@@ -30,11 +30,11 @@ def sentences(lengths: list[int], vocab_size: int, generator: np.random.Generato
     return Sentences(ids, np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64))
 
 
-def toy_shard(pairs: int = 20, seed: int = 0) -> Shard:
+def toy_shard(pairs: int = 20, seed: int = 0) -> EncodedCorpus:
     """Pairs of random sentences, one to seven tokens long."""
     generator = np.random.default_rng(seed)
     src, tgt = (generator.integers(1, 8, pairs).tolist() for _ in range(2))
-    return Shard(
+    return EncodedCorpus(
         sentences(src, SRC_VOCAB_SIZE, generator), sentences(tgt, TGT_VOCAB_SIZE, generator), empty=0, too_long=0
     )
 
@@ -44,7 +44,7 @@ class ToyRun:
     """A run in `folder`; made twice with the same folder, the second resumes the first."""
 
     folder: Path
-    scores: list[float] = field(default_factory=list)
+    scores: list[Any] = field(default_factory=list)
     """What validation is to find, in order; then it finds the mean of the parameters."""
     at_step: Callable[[int], None] = lambda step: None
     """Called when a step's metrics are written."""
@@ -55,6 +55,7 @@ class ToyRun:
 
     def __post_init__(self) -> None:
         torch.manual_seed(5)
+        self.scores = list(self.scores)
         self.model = Transformer(tiny_config(dropout=self.dropout, num_encoder_layers=1, num_decoder_layers=1))
         self.published: list[dict[str, torch.Tensor]] = []
         self.said: list[str] = []
@@ -69,12 +70,11 @@ class ToyRun:
                 self.config.save_every,
                 self.config.average,
                 self.config.steps,
-                self.config.average_of,
+                self.config.average_strategy,
             ),
-            log=self.log,
             validate=self._validate,
             publish=self._publish,
-            **self.parts,
+            **{"log": self.log, **self.parts},
         )
 
     @property
@@ -103,7 +103,8 @@ class ToyRun:
     def _validate(self) -> Validation:
         assert not self.model.training
         if self.scores:
-            return Validation(loss=1.0, bleu=self.scores.pop(0), sample="  source x")
+            found = self.scores.pop(0)
+            return found if isinstance(found, Validation) else Validation(loss=1.0, bleu=found, sample="  source x")
         return Validation(loss=float(sum(p.double().mean() for p in self.model.parameters())))
 
 
@@ -117,5 +118,5 @@ class _Log(RunLog):
         super().write(event, step, **values)
         self.run.at_step(step)
 
-    def say(self, text: str) -> None:
+    def log_line(self, text: str) -> None:
         self.run.said.append(text)

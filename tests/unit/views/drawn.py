@@ -11,16 +11,16 @@ from xml.etree import ElementTree
 
 import numpy as np
 
-from pellucid.analysis.contributions import Contributions, Part
-from pellucid.analysis.lens import Lens
+from pellucid.analysis.contributions import LogitAttribution, LogitComponent
+from pellucid.analysis.lens import LogitLens
 from pellucid.tracing.attention import AttentionTrace
 from pellucid.tracing.search import SearchNode, SearchTrace
 from pellucid.tracing.tokens import Token
 from pellucid.tracing.trace import Trace
 from pellucid.views.canvas.drawing import Drawing
 from pellucid.views.canvas.shapes import Label, Raster, Shape, extent
-from pellucid.views.choice import Choice
 from pellucid.views.view import View
+from pellucid.views.view_options import ViewOptions
 
 SVG = "{http://www.w3.org/2000/svg}"
 HOSTILE = [
@@ -100,7 +100,7 @@ def search() -> SearchTrace:
     return SearchTrace(beam_size=2, length_penalty=1.0, nodes=tuple(nodes))
 
 
-def lens_of(trace: Trace, stages: int = 4) -> Lens:
+def lens_of(trace: Trace, stages: int = 4) -> LogitLens:
     """A lens over what a trace wrote, whose later stages know more of it."""
     rows = trace.sequences.get("out", trace.sequences.get("src", ()))
     generator = np.random.default_rng(6)
@@ -112,17 +112,19 @@ def lens_of(trace: Trace, stages: int = 4) -> Lens:
     )
     names = ("embedding", *(f"layer {n // 2} {('self_attn', 'feed_forward')[n % 2]}" for n in range(stages - 1)))
     chosen = np.where(right, probabilities[..., 0], probabilities[..., 1])
-    return Lens("out", rows, names, top, probabilities.astype(np.float32), chosen, np.where(right, 0, 1))
+    return LogitLens("out", rows, names, top, probabilities.astype(np.float32), chosen, np.where(right, 0, 1))
 
 
-def contributions_of(trace: Trace, parts: int = 7) -> list[Contributions]:
+def contributions_of(trace: Trace, parts: int = 7) -> list[LogitAttribution]:
     """What heads and feed-forwards add to each word that a trace wrote."""
     rows, found = trace.sequences.get("out", trace.sequences.get("src", ())), []
     for row, word in enumerate(rows):
         values = np.random.default_rng(row).normal(size=parts).tolist()
-        layers = [Part(f"feed forward {n}", value, None, n) for n, value in enumerate(values[1:])]
+        layers = [LogitComponent(f"feed forward {n}", value, None, n) for n, value in enumerate(values[1:])]
         against = rows[(row + 1) % len(rows)]
-        found.append(Contributions(row, word, against, sum(values), (Part("embedding", values[0]), *layers), 1e-6))
+        found.append(
+            LogitAttribution(row, word, against, sum(values), (LogitComponent("embedding", values[0]), *layers), 1e-6)
+        )
     return found
 
 
@@ -181,4 +183,4 @@ def _within(place: tuple[float, float, float, float], drawing: Drawing) -> bool:
 
 def draw_view(view: str, trace: Trace, **choice: Any) -> Drawing:
     """The picture of a view."""
-    return View(trace, view, Choice(**choice)).drawing
+    return View(trace, view, ViewOptions(**choice)).drawing

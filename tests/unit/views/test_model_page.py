@@ -12,11 +12,11 @@ from pellucid.errors import ConfigError
 from pellucid.model.families import DecoderOnly
 from pellucid.model.parts import Parts
 from pellucid.model.transformer import Transformer
-from pellucid.text.tokenizers import Tokenizers
+from pellucid.text.tokenizers import TokenizerPair
 from pellucid.text.vocabulary import Vocabulary
 from pellucid.views import model_page as module
 from pellucid.views.model_page import islands_within, model_islands, to_page
-from pellucid.views.page import Island, islands_of, packed_densely
+from pellucid.views.page import DataBlock, encode_base85, read_data_blocks
 from tests.tiny_model import tiny_config
 
 CHARACTERS = Vocabulary("characters", tuple("abcdefghi"))
@@ -24,11 +24,11 @@ CHARACTERS = Vocabulary("characters", tuple("abcdefghi"))
 
 def translator(**decode: Any) -> pellucid.Translator:
     config = tiny_config(src_vocab_size=CHARACTERS.size, tgt_vocab_size=CHARACTERS.size)
-    return pellucid.Translator(Transformer(config), Tokenizers(CHARACTERS, CHARACTERS), DecodeConfig(**decode))
+    return pellucid.Translator(Transformer(config), TokenizerPair(CHARACTERS, CHARACTERS), DecodeConfig(**decode))
 
 
 def data_of(path: Path) -> dict[str, bytes]:
-    return {name: island.unpacked() for name, island in islands_of(path.read_text("utf-8")).items()}
+    return {name: island.unpack() for name, island in read_data_blocks(path.read_text("utf-8")).items()}
 
 
 @pytest.mark.parametrize("weights", ["float32", "float16", "int8"])
@@ -73,8 +73,8 @@ def test_rules_that_a_vocabulary_names_come_with_it() -> None:
 def test_views_are_those_that_the_task_has() -> None:
     config = pellucid.ModelConfig.decoder(vocab_size=CHARACTERS.size, num_layers=1, d_model=16, num_heads=2)
     language_model = pellucid.LanguageModel(DecoderOnly(config), CHARACTERS)
-    assert {"translate", "alignment", "beam", "what_if", "step", "card"} <= set(module.views_of(translator()))
-    assert set(module.views_of(translator())) - set(module.views_of(language_model)) == {"alignment", "beam"}
+    assert {"translate", "alignment", "beam", "what_if", "step", "card"} <= set(module.list_views(translator()))
+    assert set(module.list_views(translator())) - set(module.list_views(language_model)) == {"alignment", "beam"}
 
 
 def test_other_types_of_weights_are_refused(tmp_path: Path) -> None:
@@ -90,13 +90,13 @@ def test_parts_of_ones_own_are_refused(tmp_path: Path) -> None:
 
     config = tiny_config(src_vocab_size=CHARACTERS.size, tgt_vocab_size=CHARACTERS.size)
     model = Transformer(config, Parts(feed_forward=Own.from_config))
-    with pytest.raises(ConfigError, match=r"the model has parts of your own .* which a page does not have"):
+    with pytest.raises(ConfigError, match=r"the model has custom parts .* which a page does not have"):
         to_page(pellucid.Translator(model, CHARACTERS), tmp_path / "page.html")
 
 
 def test_a_model_that_is_too_large_is_refused(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr(module, "MOST_BYTES", 1000)
-    with pytest.raises(ConfigError, match=r"takes [\d,]+ bytes in float32, .* at most 1,000; int8 takes least"):
+    with pytest.raises(ConfigError, match=r"has [\d,]+ bytes in float32, .* at most 1,000; int8 is the smallest"):
         to_page(translator(), tmp_path / "page.html", "float32")
 
 
@@ -109,6 +109,7 @@ def test_a_page_of_inspection_holds_as_many_digits_as_it_has_room_for() -> None:
     assert list(islands_within(model, parameters)) == []
 
 
+@pytest.mark.slow
 def test_a_page_of_inspection_is_never_larger_than_it_may_be(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Whatever the weights take in fact, more or less than a model's number of parameters says."""
     model = translator()
@@ -126,6 +127,6 @@ def test_a_page_of_inspection_is_never_larger_than_it_may_be(tmp_path: Path, mon
 @pytest.mark.parametrize("length", [*range(12), 100, 101, 102, 103, 10_000])
 def test_dense_packing_can_be_read_and_holds_no_markup(length: int) -> None:
     content = bytes((7 * i * i + i) % 256 for i in range(length))
-    packed = packed_densely(content)
-    assert Island(packed, is_dense=True).unpacked() == content
+    packed = encode_base85(content)
+    assert DataBlock(packed, is_dense=True).unpack() == content
     assert not set(packed) & set("<>&\"'\\ ")

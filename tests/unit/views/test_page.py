@@ -11,11 +11,11 @@ import pytest
 
 from pellucid.errors import ConfigError
 from pellucid.tracing.attention import AttentionTrace
-from pellucid.tracing.ready import trace_from_weights
+from pellucid.tracing.from_weights import trace_from_weights
 from pellucid.tracing.tokens import Token
 from pellucid.tracing.trace import Trace
-from pellucid.views.page import islands_of, page
-from pellucid.views.payload import pack_vectors, pack_weights, payload
+from pellucid.views.page import page, read_data_blocks
+from pellucid.views.page_data import pack_vectors, pack_weights, payload
 
 
 def attention(L: int = 5, M: int = 4, H: int = 2, kv: int = 2, **fields: object) -> AttentionTrace:
@@ -35,7 +35,7 @@ def trace(one: AttentionTrace | None = None, text: str = "w") -> Trace:
 
 def islands(html: str) -> dict[str, bytes]:
     """The page's data by name, inflated."""
-    return {name: island.unpacked() for name, island in islands_of(html).items()}
+    return {name: island.unpack() for name, island in read_data_blocks(html).items()}
 
 
 def manifest(html: str) -> dict[str, object]:

@@ -5,7 +5,7 @@ import re
 import pytest
 
 from pellucid.views import VIEWS, script
-from pellucid.views.script import linked, page_script
+from pellucid.views.script import link_modules, page_script
 
 
 @pytest.fixture
@@ -37,7 +37,7 @@ def test_what_a_module_needs_stands_before_it(modules: dict[str, str]) -> None:
         "a/side.js": "globalThis.side=1;",
         "b.js": "const x=1,two=2;export{x as one,two};",
     }
-    assert linked(["a/top.js"], "go({a/top.js}.found);").split("\n") == [
+    assert link_modules(["a/top.js"], "go({a/top.js}.found);").split("\n") == [
         '(()=>{"use strict";',
         "const $$0=(()=>{globalThis.side=1;})();",
         "const $$1=(()=>{const x=1,two=2;return{one:x,two:two}})();",
@@ -49,7 +49,7 @@ def test_what_a_module_needs_stands_before_it(modules: dict[str, str]) -> None:
 def test_modules_in_a_circle_are_refused(modules: dict[str, str]) -> None:
     modules |= {"a.js": 'import{b}from"./b.js";export{b};', "b.js": 'import{a}from"./a.js";export{a};'}
     with pytest.raises(ValueError, match=r"a\.js -> b\.js -> a\.js"):
-        linked(["a.js"])
+        link_modules(["a.js"])
 
 
 @pytest.mark.parametrize(
@@ -58,4 +58,4 @@ def test_modules_in_a_circle_are_refused(modules: dict[str, str]) -> None:
 def test_a_statement_that_is_not_linked_is_refused(modules: dict[str, str], text: str) -> None:
     modules |= {"a.js": text, "b.js": "const x=1;export{x};"}
     with pytest.raises(ValueError, match=r"`a\.js` has a statement that is not linked"):
-        linked(["a.js"])
+        link_modules(["a.js"])

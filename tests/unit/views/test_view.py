@@ -11,18 +11,18 @@ import numpy as np
 import pytest
 
 import pellucid
-from pellucid.analysis.aligning_head import aligning_head
-from pellucid.analysis.evolution import gathered
+from pellucid.analysis.aligning_head import find_aligning_head
+from pellucid.analysis.evolution import collect_evolution
 from pellucid.errors import ConfigError, DataError
 from pellucid.tracing.predictions import Prediction
 from pellucid.tracing.trace import Trace
 from pellucid.views import ASKING, VIEWS
 from pellucid.views import view as view_module
-from pellucid.views.choice import Choice
-from pellucid.views.opening import sharpest_head
-from pellucid.views.page import islands_of
-from pellucid.views.payload import payload
-from pellucid.views.view import LONGEST_TITLE, View, text_of
+from pellucid.views.initial_state import sharpest_head
+from pellucid.views.page import read_data_blocks
+from pellucid.views.page_data import payload
+from pellucid.views.view import LONGEST_TITLE, View, get_text
+from pellucid.views.view_options import ViewOptions
 from tests.unit.views.drawn import contributions_of, encoder, lens_of, parsed, texts, tokens, translation
 
 OF_PASSES = set(VIEWS) - {*ASKING, "lens", "contributions"}
@@ -47,7 +47,7 @@ def test_where_no_file_can_be_nothing_is_written(kind: str, tmp_path: Path) -> N
     write = getattr(pellucid.view(encoder(), "matrix"), kind)
     with pytest.raises(DataError, match=r"cannot write to .*: it is a folder"):
         write(tmp_path)
-    with pytest.raises(DataError, match=r"there is no folder"):
+    with pytest.raises(DataError, match=r"no folder"):
         write(tmp_path / "none" / "x")
 
 
@@ -59,18 +59,17 @@ def test_a_path_of_a_trace(tmp_path: Path) -> None:
     )
 
 
-def test_weights_of_another_library_with_their_tokens() -> None:
-    weights = np.full((2, 1, 3, 4, 4), 0.25, np.float32)
-    tokens = ["[CLS]", "a", "b", "c"]
-    view = pellucid.view(tuple(weights), tokens, sentence_b_start=2, layer=1)
-    assert view.name == "heads"
-    assert [token.segment for token in view.trace.sequences["src"]] == [0, 0, 1, 1]
-    assert pellucid.view(tuple(weights), tokens, name="matrix", head=2).drawing.title.endswith("layer 1, head 2")
-    cross = pellucid.view(
-        cross_attention=tuple(np.full((1, 1, 2, 2, 3), 1 / 3, np.float32)), encoder_tokens=["x", "y", "z"],
-        decoder_tokens=["u", "v"],
-    )  # fmt: skip
-    assert {"x", "y", "z", "u", "v"} <= set(texts(cross.drawing))
+def test_weights_of_another_library_are_made_a_trace_first() -> None:
+    weights, tokens = tuple(np.full((2, 1, 3, 4, 4), 0.25, np.float32)), ["[CLS]", "a", "b", "c"]
+    with pytest.raises(ConfigError, match="a view requires a trace, or a file with one, not a tuple") as raised:
+        pellucid.view(weights, "matrix")  # type: ignore[arg-type]
+    assert "pellucid.trace_from_weights(attentions, tokens)" in str(raised.value.hint)
+    view = pellucid.view(pellucid.trace_from_weights(weights, tokens, sentence_b_start=2), "matrix", head=np.int64(1))
+    assert view.drawing.title == "Layer 1, encoder self-attention, head 1"
+    cross = tuple(np.full((1, 1, 2, 2, 3), 1 / 3, np.float32))
+    sides: dict[str, Any] = {"encoder_tokens": ["x", "y", "z"], "decoder_tokens": ["u", "v"]}
+    drawing = pellucid.view(pellucid.trace_from_weights(cross_attention=cross, **sides)).drawing
+    assert {"x", "y", "z", "u", "v"} <= set(texts(drawing))
 
 
 @pytest.mark.parametrize(
@@ -78,32 +77,14 @@ def test_weights_of_another_library_with_their_tokens() -> None:
     [
         ({"view": "matrx"}, "unknown view `matrx`; did you mean `matrix`"),
         ({"view": "heads", "rows": 3}, "unknown option `rows` of a view; did you mean `row`"),
-        ({"view": "heads", "row": 3}, "`row` means nothing to the view `heads`"),
-        ({"view": "matrix", "top_k": 3}, "`top_k` means nothing to the view `matrix`"),
-        ({"view": ["a", "b"]}, "`tokens` are of weights from elsewhere; a trace has its own"),
-        ({"sentence_b_start": 2}, "`sentence_b_start` are of weights from elsewhere; a trace has its own"),
+        ({"view": "heads", "row": 3}, "`row` has no effect with the view `heads`"),
+        ({"view": "matrix", "top_k": 3}, "`top_k` has no effect with the view `matrix`"),
+        ({"view": "matrix", "head": []}, "`head` is empty"),
     ],
 )
 def test_unknown_names(given: dict[str, Any], message: str) -> None:
     with pytest.raises(ConfigError, match=message):
         pellucid.view(encoder(), **given)
-
-
-def test_weights_and_tokens_by_name() -> None:
-    weights, tokens = tuple(np.full((2, 1, 3, 4, 4), 0.25, np.float32)), ["[CLS]", "a", "b", "c"]
-    view = pellucid.view(weights, "matrix", tokens=tokens, head=np.int64(1))
-    assert view.drawing.title.endswith("layer 1, head 1")
-    assert pellucid.view(attention=weights, tokens=tokens).name == "heads"
-    assert (
-        pellucid.view(weights, "matrix", tokens).drawing.as_svg()
-        == pellucid.view(weights, tokens, name="matrix").drawing.as_svg()
-    )
-    cross = {"cross_attention": weights, "encoder_tokens": tokens, "decoder_tokens": tokens}
-    assert pellucid.view(**cross, name="alignment").name == "alignment"
-    with pytest.raises(ConfigError, match="unknown option `heads` of a view; did you mean `head`"):
-        pellucid.view(weights, tokens, heads=[0])
-    with pytest.raises(ConfigError, match="`head` is empty"):
-        pellucid.view(weights, tokens, head=[])
 
 
 def test_the_other_trace_may_be_a_path(tmp_path: Path) -> None:
@@ -134,17 +115,17 @@ def test_layers_heads_and_rows_that_are_not_there() -> None:
         _ = pellucid.view(encoder(), "heads", layer=7).drawing
     with pytest.raises(DataError, match=r"`row=9` of `encoder.self` must be in 0..3"):
         _ = pellucid.view(encoder(), "neuron", row=9).drawing
-    with pytest.raises(DataError, match="the view neuron is of one head, not of `head` 'mean'"):
+    with pytest.raises(DataError, match="the view neuron requires one head, not `head` 'mean'"):
         _ = pellucid.view(encoder(), "neuron", head="mean").drawing
-    with pytest.raises(DataError, match="the view heads tells heads apart"):
+    with pytest.raises(DataError, match="the view heads shows separate heads"):
         _ = pellucid.view(encoder(), "heads", head="mean").drawing
 
 
 @pytest.mark.parametrize(
     ("view", "message"),
     [
-        ("neuron", "holds ready-made weights: there are no queries and keys"),
-        ("beam", "the trace holds no search"),
+        ("neuron", "was made from weights, and has no queries and keys"),
+        ("beam", "the trace has no search"),
         ("alignment", "the trace has no attention `cross`"),
         ("compare", "nothing to compare with"),
         ("evolution", "is of one checkpoint"),
@@ -174,7 +155,7 @@ def test_all_views_are_those_that_the_trace_can_serve() -> None:
 
 
 def test_a_page_opens_with_the_choice() -> None:
-    view = pellucid.view(translation(), "heads", layer=0, head=[1, 2], special=False, words=True)
+    view = pellucid.view(translation(), "heads", layer=0, head=[1, 2], special=False, merge_words=True)
     assert view.state() == {
         "attention": "cross", "layer": "0", "head": "1", "heads": "1,2", "words": "1", "special": "1", "pair": "",
     }  # fmt: skip
@@ -197,18 +178,18 @@ def test_a_comparison_opens_with_the_head_of_its_picture() -> None:
     parts = view.page_parts(["compare"])
     assert (parts["state"]["layer"], parts["state"]["head"]) == ("0", "2")
     assert parts["extras"]["names"] == ["a", "b"]
-    assert view.drawing.title.endswith("layer 0, head 2")
+    assert view.drawing.title == "Layer 0, cross-attention, head 2"
     below = pellucid.view(a, "compare", other=other, layer=1)
     assert (below.page_parts(["compare"])["state"]["layer"], below.page_parts(["compare"])["state"]["head"]) == (
         "1",
         "1",
     )
-    assert below.drawing.title.endswith("layer 1, head 1")
+    assert below.drawing.title == "Layer 1, cross-attention, head 1"
 
 
 def test_the_checkpoints_of_a_run_can_be_compared() -> None:
     first, last = translation(), translation(["zwei", "Hunde", "<e>"])
-    view = pellucid.view(last, "evolution", evolution=gathered([10, 20], [first, last]))
+    view = pellucid.view(last, "evolution", evolution=collect_evolution([10, 20], [first, last]))
     assert set(view.page_views("all")) == OF_PASSES
     parts = view.page_parts(["evolution", "compare"])
     assert parts["extras"]["names"] == ["step 10", "step 20"]
@@ -221,11 +202,11 @@ def test_what_the_model_told_travels_in_the_page() -> None:
     told = {"lens": lens_of(trace), "contributions": contributions_of(trace)}
     view = pellucid.view(trace, "contributions", contributions=told["contributions"], row=2)
     assert {"lens", "contributions"} & set(view.page_views("all")) == {"contributions"}
-    parts = View(trace, "contributions", Choice(**told, row=2)).page_parts(["lens", "contributions"])  # type: ignore[arg-type]
+    parts = View(trace, "contributions", ViewOptions(**told, row=2)).page_parts(["lens", "contributions"])  # type: ignore[arg-type]
     assert parts["extras"]["lens"]["traces"] == [told["lens"].to_json()]
     assert parts["extras"]["contributions"]["traces"] == [[one.to_json() for one in told["contributions"]]]
     assert parts["state"]["contributions.row"] == "2"
-    assert "lens" not in View(trace, "heads", Choice(**told)).page_parts(["heads"])["extras"]  # type: ignore[arg-type]
+    assert "lens" not in View(trace, "heads", ViewOptions(**told)).page_parts(["heads"])["extras"]  # type: ignore[arg-type]
 
 
 def test_what_the_model_said_travels_in_the_page() -> None:
@@ -252,8 +233,8 @@ def manifest_of(trace: Trace) -> dict[str, Any]:
 @pytest.mark.parametrize(
     ("view", "message"),
     [
-        ("lens", "a trace alone does not tell what each layer would write"),
-        ("contributions", "a trace alone does not tell what each part adds to a word"),
+        ("lens", "the logit lens requires the model's output projection"),
+        ("contributions", "the contribution of each part to a word requires the model's weights"),
     ],
 )
 def test_what_a_trace_does_not_tell_is_said(view: str, message: str, tmp_path: Path) -> None:
@@ -283,7 +264,7 @@ def test_a_notebook_shows_a_frame_that_reaches_nothing_and_a_picture() -> None:
     assert "grid-area: 1 / 1" in of_frame  # above the picture: it covers it where it may run
     assert sandbox.split() == ["allow-scripts", "allow-downloads"]
     assert "Content-Security-Policy" in unescape(page)
-    assert bundle["text/plain"].startswith("Encoder: self-attention, layer 1. ")
+    assert bundle["text/plain"].startswith("Layer 1, encoder self-attention. ")
 
 
 def test_without_matplotlib_the_picture_is_svg(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -295,7 +276,7 @@ def test_without_matplotlib_the_picture_is_svg(monkeypatch: pytest.MonkeyPatch) 
 
 def views_of(html: str) -> list[str]:
     """The views that a page offers."""
-    return list(json.loads(islands_of(html)["manifest"].unpacked())["views"])
+    return list(json.loads(read_data_blocks(html)["manifest"].unpack())["views"])
 
 
 def test_a_page_has_every_view_while_it_is_small(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -325,7 +306,7 @@ def test_each_attention_opens_with_a_head_that_says_something() -> None:
     trace = translation()
     for name in ("heads", "matrix", "alignment", "model"):
         parts = pellucid.view(trace, name).page_parts(["heads", "alignment"])
-        layer, head, extraction = aligning_head(trace, None, None)
+        layer, head, extraction = find_aligning_head(trace, None, None)
         assert parts["extras"]["opening"][0]["cross"] == [layer, head]
         assert parts["state"]["alignment.row"] == extraction.row
         assert "heads" not in parts["state"]
@@ -361,6 +342,7 @@ def test_what_is_too_much_for_a_notebook_becomes_thumbnails_and_says_so(monkeypa
     assert ".html(path)" in html
 
 
+@pytest.mark.slow
 def test_a_hostile_title_stays_within_its_attribute() -> None:
     html = pellucid.view(encoder(), "matrix", title='"><script>alert(1)</script>')._repr_mimebundle_()["text/html"]
     assert "<script" not in html
@@ -368,22 +350,22 @@ def test_a_hostile_title_stays_within_its_attribute() -> None:
 
 
 def test_a_translation_is_its_source_and_what_was_written() -> None:
-    assert text_of(translation()) == "ein Hund → a dog runs"
+    assert get_text(translation()) == "ein Hund → a dog runs"
 
 
 def test_two_texts_are_told_apart() -> None:
     found = (*tokens("<c>", "a", "dog", "##s", "<e>"), *tokens("a", "cat", "<e>", segment=1))
-    assert text_of(replace(encoder(), sequences={"src": found})) == "a dogs / a cat"
+    assert get_text(replace(encoder(), sequences={"src": found})) == "a dogs / a cat"
 
 
 def test_a_long_text_is_cut() -> None:
-    found = text_of(encoder(["word"] * 100))
+    found = get_text(encoder(["word"] * 100))
     assert len(found) <= LONGEST_TITLE
     assert found.endswith("…")
 
 
 def test_there_may_be_no_text() -> None:
-    assert text_of(encoder(["<e>"])) == ""
+    assert get_text(encoder(["<e>"])) == ""
 
 
 @pytest.mark.parametrize(
@@ -396,4 +378,4 @@ def test_there_may_be_no_text() -> None:
 )
 def test_words_without_spaces_of_their_own_are_set_apart(words: list[str], text: str) -> None:
     found = tuple(replace(token, text=token.text.strip()) for token in tokens(*words))
-    assert text_of(replace(encoder(), sequences={"src": found})) == text
+    assert get_text(replace(encoder(), sequences={"src": found})) == text

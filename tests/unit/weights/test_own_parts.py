@@ -12,11 +12,11 @@ import pellucid
 from pellucid.config import DecodeConfig, ModelConfig
 from pellucid.errors import CheckpointError, ConfigError
 from pellucid.model.families import Model, build_model
-from pellucid.text.tokenizers import Tokenizers
+from pellucid.text.tokenizers import TokenizerPair
 from pellucid.text.vocabulary import Vocabulary
 from pellucid.training.optimizer import MovingAverage
-from pellucid.weights.folder import in_python, load_folder, read_config, save_model, save_weights
-from pellucid.weights.tensors import mean_of
+from pellucid.weights.folder import format_python_call, load_folder, read_config, save_model, save_weights
+from pellucid.weights.tensors import average_states
 from tests import own_parts
 from tests.own_parts import Alibi, Averaging, ScaleNorm, Windowed
 from tests.tiny_model import tiny_config, words
@@ -25,14 +25,14 @@ from tests.unit.text.test_own_tokenizer import Letters
 CPU = torch.device("cpu")
 IDS = {"pad_id": Letters.pad_id, "bos_id": Letters.bos_id, "eos_id": Letters.eos_id}
 LETTERS = Vocabulary("characters", tuple("abcdefgh"))
-TOKENIZERS = Tokenizers(LETTERS, LETTERS)
+TOKENIZERS = TokenizerPair(LETTERS, LETTERS)
 
 
 def model_of(parts: pellucid.Parts | None, **fields: Any) -> Model:
     return build_model(tiny_config(src_vocab_size=LETTERS.size, tgt_vocab_size=LETTERS.size, **fields), parts).eval()
 
 
-def saved(folder: Path, model: Model, tokenizers: Tokenizers = TOKENIZERS) -> Path:
+def saved(folder: Path, model: Model, tokenizers: TokenizerPair = TOKENIZERS) -> Path:
     return save_model(folder, model, tokenizers, DecodeConfig(), "# A card\n")
 
 
@@ -90,16 +90,14 @@ def test_loading_without_the_parts_says_what_to_write(config: dict[str, Any], lo
     with pytest.raises(CheckpointError) as caught:
         load_folder(folder, CPU)
     told = "attention=tests.own_parts.Windowed.from_config, positions=tests.own_parts.Alibi"
-    assert str(caught.value) == (
-        f"the model in `{folder}` has parts that are not Pellucid's ({told}), but none are given"
-    )
+    assert str(caught.value) == (f"the model in `{folder}` has custom parts ({told}), but none are given")
     imports = "import pellucid, tests.own_parts"
     assert caught.value.hint == f'from Python: {imports}; {loader}("{folder}", parts=pellucid.Parts({told}))'
 
 
 def test_the_line_to_write_names_all_that_is_needed(tmp_path: Path) -> None:
     parts = pellucid.Parts(norm=lambda config: ScaleNorm(config))
-    folder = saved(tmp_path / "model", model_of(parts), Tokenizers(Letters()))
+    folder = saved(tmp_path / "model", model_of(parts), TokenizerPair(Letters()))
     with pytest.raises(CheckpointError) as caught:
         load_folder(folder, CPU)
     given = "parts=pellucid.Parts(norm=lambda config: ...), tokenizer=tests.unit.text.test_own_tokenizer.Letters()"
@@ -128,9 +126,7 @@ def test_other_parts_are_refused(given: pellucid.Parts, told: str, tmp_path: Pat
 
 def test_parts_that_a_folder_has_not_are_refused(tmp_path: Path) -> None:
     folder = saved(tmp_path / "model", model_of(None))
-    with pytest.raises(
-        CheckpointError, match=r"has no parts of your own, but attention=.*Windowed.* is given"
-    ) as caught:
+    with pytest.raises(CheckpointError, match=r"has no custom parts, but attention=.*Windowed.* is given") as caught:
         load_folder(folder, CPU, parts=own_parts.ALL["windowed"])
     assert caught.value.hint == f'from Python: import pellucid; pellucid.Translator.load("{folder}")'
 
@@ -160,7 +156,7 @@ def test_weights_of_other_parts_of_the_same_name(tmp_path: Path) -> None:
             return cls(config.d_model, config.num_heads, bias=False)
 
     folder = saved(tmp_path / "model", model_of(own_parts.ALL["windowed"]))
-    with pytest.raises(CheckpointError, match=r"misses 0 parameters of this model and has 12 that it lacks \(first: "):
+    with pytest.raises(CheckpointError, match=r"misses 0 parameters of this model and has 12 unknown ones \(first: "):
         load_folder(folder, CPU, parts=pellucid.Parts(attention=Windowed.from_config))
 
 
@@ -168,7 +164,7 @@ def test_weights_of_other_parts_of_the_same_name(tmp_path: Path) -> None:
 def test_a_model_with_parts_is_not_exported(export: str, tmp_path: Path) -> None:
     model = model_of(own_parts.ALL["windowed"])
     order = (model, tmp_path / "x", None) if export == "to_onnx" else (model, None, tmp_path / "x")
-    with pytest.raises(ConfigError, match=r"has parts of your own \(attention=tests.own_parts.Windowed.from_config\)"):
+    with pytest.raises(ConfigError, match=r"has custom parts \(attention=tests.own_parts.Windowed.from_config\)"):
         getattr(pellucid.weights, export)(*order)
     assert not (tmp_path / "x").exists()
 
@@ -191,7 +187,7 @@ def test_averages_take_counters_along(tmp_path: Path) -> None:
     average.update(1)
     name = "decoder.layers.1.cross_attn_norm.calls"
     assert average.tensors[name].item() == 1
-    mean = mean_of([{name: torch.tensor(4)}, {name: torch.tensor(6)}])[name]
+    mean = average_states([{name: torch.tensor(4)}, {name: torch.tensor(6)}])[name]
     assert (mean.item(), mean.dtype) == (5, torch.int64)
 
 
@@ -205,13 +201,13 @@ def test_averages_take_counters_along(tmp_path: Path) -> None:
     ],
 )
 def test_a_part_is_imported_from_where_it_was_defined(recorded: str, imported: str, called: str) -> None:
-    found = in_python("pellucid.train", [Path("a")], {"norm": recorded})
+    found = format_python_call("pellucid.train", [Path("a")], {"norm": recorded})
     assert found == f'from Python: import {imported}; pellucid.train("a", parts=pellucid.Parts(norm={called}))'
 
 
 def test_a_tokenizer_of_a_strangers_folder_is_no_code() -> None:
     names = ["mine.Letters", "x(__import__('os'))", "mine.main.<locals>.Words"]
-    found = in_python("pellucid.train", [Path("a")], {}, names)
+    found = format_python_call("pellucid.train", [Path("a")], {}, names)
     assert found == 'from Python: import mine, pellucid; pellucid.train("a", tokenizer=(mine.Letters(), ..., ...))'
 
 
@@ -227,25 +223,27 @@ OPENERS: dict[str, Any] = {
 @pytest.mark.parametrize("opener", OPENERS)
 def test_whatever_opens_a_folder_takes_what_is_of_ones_own(opener: str, tmp_path: Path) -> None:
     parts = own_parts.ALL["windowed"]
-    folder = saved(tmp_path / "model", model_of(parts, **IDS), Tokenizers(Letters()))
+    folder = saved(tmp_path / "model", model_of(parts, **IDS), TokenizerPair(Letters()))
     for given in ({}, {"tokenizer": Letters()}, {"parts": parts}):
-        with pytest.raises(CheckpointError, match=r"^the model in `.*` (has parts that|reads text by)") as caught:
+        with pytest.raises(
+            CheckpointError, match=r"^the model in `.*` (has custom parts|uses the custom tokenizer)"
+        ) as caught:
             OPENERS[opener](folder, **given)
         assert caught.value.hint.startswith("from Python: import pellucid, tests.own_parts")
     if opener != "Run":
         assert OPENERS[opener](folder, parts=parts, tokenizer=Letters())
     if opener in ("align", "ablate"):
         translator = pellucid.Translator.load(folder, "cpu", parts=parts, tokenizer=Letters())
-        with pytest.raises(ConfigError, match=r"^`parts=` says how a folder is opened, but a Translator is given"):
+        with pytest.raises(
+            ConfigError, match=r"^`parts=` is an option for opening a folder, but a Translator is given"
+        ):
             OPENERS[opener](translator, parts=parts)
 
 
 def test_a_model_with_parts_goes_nowhere_else(tmp_path: Path) -> None:
     folder = saved(tmp_path / "model", model_of(own_parts.ALL["windowed"]))
-    with pytest.raises(CheckpointError, match="has parts that are not Pellucid's"):
+    with pytest.raises(CheckpointError, match="has custom parts"):
         pellucid.convert(folder, tmp_path / "out", to="hf")
-    with pytest.raises(
-        ConfigError, match=r"^the model has parts of your own \(attention=.*\), which .* does not have$"
-    ):
+    with pytest.raises(ConfigError, match=r"^the model has custom parts \(attention=.*\), which .* does not have$"):
         pellucid.convert(folder, tmp_path / "out", to="hf", parts=own_parts.ALL["windowed"])
     assert sorted(path.name for path in tmp_path.iterdir()) == ["model"]

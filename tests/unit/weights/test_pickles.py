@@ -29,10 +29,11 @@ def archive(path: Path, **members: bytes) -> Path:
     return path
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["x.npz", "x.pt"])
 def test_a_bomb_is_not_unpacked(name: str, tmp_path: Path) -> None:
     path = archive(tmp_path / name, a=bytes(BOMB))
-    with pytest.raises(CheckpointError, match=rf"would unpack to {BOMB:,} bytes; at most 20 times its bytes"):
+    with pytest.raises(CheckpointError, match=rf"would unpack to {BOMB:,} bytes; the limit is 20 times its size"):
         load_state_dict(path)
 
 
@@ -94,7 +95,7 @@ def test_one_number_does_not_stand_for_a_terabyte(tmp_path: Path) -> None:
     buffer = io.BytesIO()
     torch.save({"model_state_dict": {"a": torch.zeros(1).expand(2**20, 2**18)}}, buffer)
     (tmp_path / "x.pt").write_bytes(buffer.getvalue())
-    with pytest.raises(CheckpointError, match="describes tensors of 1,099,511,627,776 bytes; they repeat"):
+    with pytest.raises(CheckpointError, match="describes tensors of 1,099,511,627,776 bytes; they are expanded views"):
         load_state_dict(tmp_path / "x.pt")
 
 

@@ -10,10 +10,10 @@ from torch import Tensor, nn
 
 from pellucid.errors import CheckpointError
 from pellucid.weights.tensors import (
+    average_states,
     check_finite,
     check_stored,
     load_tensors,
-    mean_of,
     parameters,
     read_header,
     save_tensors,
@@ -133,9 +133,9 @@ def small() -> nn.Linear:
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"bias": None}, r"misses 1 parameters of this model \(first: `bias`\) and has 0 that it lacks$"),
+        ({"bias": None}, r"misses 1 parameters of this model \(first: `bias`\) and has 0 unknown ones$"),
         ({"bias": None, "weight": None}, r"misses 2 parameters of this model \(first: `weight`\) and has 0"),
-        ({"extra": torch.zeros(1)}, r"misses 0 parameters of this model and has 1 that it lacks \(first: `extra`\)"),
+        ({"extra": torch.zeros(1)}, r"misses 0 parameters of this model and has 1 unknown ones \(first: `extra`\)"),
         ({"weight": torch.zeros(3, 2)}, r"`weight` has shape \(3, 2\), the model's is \(2, 3\)"),
         ({"bias": torch.zeros(())}, r"`bias` has shape \(\), the model's is \(2,\)"),
     ],
@@ -162,7 +162,7 @@ def test_the_mean_of_states() -> None:
         {"a": torch.tensor([1.0, 2.0]), "b": torch.tensor([5.0])},
         {"a": torch.tensor([3.0, 6.0]), "b": torch.tensor([5.0])},
     ]
-    mean = mean_of(states)
+    mean = average_states(states)
     assert mean["a"].tolist() == [2.0, 4.0]
     assert mean["b"].tolist() == [5.0]
     assert states[0]["a"].tolist() == [1.0, 2.0]
@@ -170,10 +170,10 @@ def test_the_mean_of_states() -> None:
 
 def test_the_mean_is_taken_in_double_precision() -> None:
     values = [torch.tensor([2.0**24]), torch.tensor([1.0]), torch.tensor([1.0])]
-    assert mean_of([{"a": value} for value in values])["a"].tolist() == [(2**24 + 2) / 3]
+    assert average_states([{"a": value} for value in values])["a"].tolist() == [(2**24 + 2) / 3]
     same = torch.randn(100)
-    assert torch.equal(mean_of([{"a": same}] * 3)["a"], same)
-    assert mean_of([{"a": same.bfloat16()}] * 2)["a"].dtype == torch.bfloat16
+    assert torch.equal(average_states([{"a": same}] * 3)["a"], same)
+    assert average_states([{"a": same.bfloat16()}] * 2)["a"].dtype == torch.bfloat16
 
 
 @pytest.mark.parametrize("dtype", [torch.int8, torch.bool, torch.int64, torch.complex64, torch.float8_e4m3fn])
@@ -197,12 +197,12 @@ def test_numbers_that_are_none_are_named(value: float, dtype: torch.dtype) -> No
     stored = {name: tensor.detach().to(dtype) for name, tensor in parameters(model).items()}
     name = next(name for name in stored if name.endswith("out_proj.weight"))
     stored[name][3, 5] = value
-    with pytest.raises(CheckpointError, match=rf"1 of the 256 numbers of `{name}` are not finite"):
+    with pytest.raises(CheckpointError, match=rf"1 of the 256 values of `{name}` are not finite"):
         set_parameters(model, stored, "the file")
 
 
 def test_opposite_infinities_do_not_cancel_and_large_numbers_pass() -> None:
-    with pytest.raises(CheckpointError, match="2 of the 3 numbers of `x` are not finite"):
+    with pytest.raises(CheckpointError, match="2 of the 3 values of `x` are not finite"):
         check_finite("x", torch.tensor([torch.inf, -torch.inf, 1.0]), "the file")
     largest = torch.finfo(torch.float32).max
     check_finite("x", torch.tensor([largest, largest]), "the file")  # whose sum is not

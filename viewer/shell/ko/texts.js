@@ -21,8 +21,7 @@ export const ko = {
   "what each layer would write: {stages} stages by {words} words": "층마다 무엇을 쓰려 하는가: {stages}단계, 단어 {words}개",
   "Each stage goes through the final norm and the output projection, as the last one does (the logit lens). Underlined: the word that was written is the likeliest already. Layers are not trained to be read so; what an early one shows is what the projection makes of it.":
     "단계마다 그때까지의 벡터를 마지막 단계처럼 최종 정규화와 출력 투영에 통과시켰습니다(로짓 렌즈). 밑줄은 실제로 쓴 단어가 이미 1위라는 뜻입니다. 중간 층은 이렇게 읽히도록 학습된 것이 아니므로, 앞쪽 층의 단어는 투영이 그렇게 풀이한 것일 뿐입니다.",
-  "What each layer would write in place of {word}": "{word} 자리에 층마다 쓰려 하는 단어", stage: "단계", others: "다른 단어", embedding: "임베딩",
-  "layer {layer}, {sublayer}": "{layer}층 {sublayer}", "self-attention": "셀프 어텐션", "cross-attention": "크로스 어텐션", "feed-forward": "피드 포워드",
+  "What each layer would write in place of {word}": "{word} 자리에 층마다 쓰려 하는 단어", stage: "단계", others: "다른 단어",
   "Each bar is what a part of the model adds to the chosen word. Click a head to see where it looks.": "막대는 모델의 각 부분이 고른 단어에 보태는 값입니다. 헤드를 누르면 그 헤드가 무엇을 보는지 보여 줍니다.",
   "what each part adds": "부분마다 보태는 값", "by size": "큰 것부터", "as in the pass": "계산 순서대로", Word: "단어", against: "비교할 단어",
   "the likeliest other": "다음으로 유력한 단어", "nothing: the logit itself": "없음: 로짓 그대로", adds: "보태는 값",
@@ -34,5 +33,5 @@ export const ko = {
   "So the model holds {word} {times} times as probable as {against}.": "모델이 보기에 {word}의 확률은 {against}의 {times}배입니다.",
   "So the model holds {against} {times} times as probable as {word}.": "모델이 보기에 {against}의 확률은 {word}의 {times}배입니다.",
   "So the model holds {word} and {against} about equally probable.": "모델이 보기에 {word}와(과) {against}의 확률은 거의 같습니다.",
-  part: "부분", "encoder self-attention": "인코더 셀프 어텐션", "layer {layer}, {sublayer}, head {head}": "{layer}층 {sublayer}, {head}번 헤드", encoder: "인코더", self: "셀프", cross: "크로스", biases: "편향",
+  part: "부분",
 };

@@ -6,8 +6,8 @@ export const ko = {
   "The page could not be opened: {why}": "페이지를 열지 못했습니다: {why}",
   "This trace has nothing that the view “{view}” can show.": "이 기록에는 “{view}” 화면이 보여 줄 것이 없습니다.",
   "This cannot be shown: {why}": "보여 줄 수 없습니다: {why}",
-  "layer {layer}, head {head}": "{layer}층 {head}번 헤드", "layer {layer} head {head}": "{layer}층 {head}번 헤드",
-  "layer {layer}": "{layer}층", "head {head}": "헤드 {head}", "heads {heads}": "헤드 {heads}", "step {step}": "{step}단계",
+  "layer {layer} head {head}": "{layer}층 {head}번 헤드",
+  "heads {heads}": "헤드 {heads}", "step {step}": "{step}단계",
   "let go": "고정을 풀었습니다", pinned: "고정했습니다", "nothing is pinned": "고정된 것이 없습니다",
   Save: "저장", "save or copy (e)": "저장하거나 복사하기 (e)", "keys (?)": "단축키 (?)", keys: "단축키", views: "화면 목록", view: "화면", View: "화면",
   "what is shown": "보이는 것", language: "언어",
@@ -15,7 +15,6 @@ export const ko = {
   Matrix: "행렬", Model: "모델", Neuron: "뉴런", Beam: "빔", Alignment: "정렬", Compare: "비교", Evolution: "변화", Flow: "흐름", Text: "글",
   "the weights shown differ from those that ran by at most {error}": "보이는 가중치와 실제로 계산된 가중치의 차이는 {error} 이하",
   Trace: "기록", attention: "어텐션", layer: "층", Layer: "층", head: "헤드", Head: "헤드", heads: "헤드", Heads: "헤드",
-  "Encoder self": "인코더 셀프", "Decoder self": "디코더 셀프", Cross: "크로스", "Search cross": "탐색 크로스",
   "layer {layer} of 0 to {last}": "0부터 {last}까지 가운데 {layer}층", "layer ([ ])": "층 ([ ])",
   Scale: "눈금", linear: "비례", "square root": "제곱근", logarithm: "로그", "of the row's largest": "행의 최댓값 기준",
   "hide special tokens": "특수 토큰 숨기기",
@@ -34,7 +33,7 @@ export const ko = {
   // Keys, figures, saving
   "Keys and figures": "단축키와 수치의 뜻",
   "move from cell to cell; with Shift ten at a time": "칸에서 칸으로 옮기기, Shift와 함께면 열 칸씩", "first, last cell of the row": "행의 첫 칸, 마지막 칸",
-  "layer before, layer after": "앞 층, 다음 층", "head before, head after": "앞 헤드, 다음 헤드", "pin the cell, or let it go": "칸을 고정하거나 풀기",
+  "layer before, layer after": "이전 층, 다음 층", "head before, head after": "이전 헤드, 다음 헤드", "pin the cell, or let it go": "칸을 고정하거나 풀기",
   "let everything go": "모두 풀기", "copy the cell as text": "칸을 글로 복사", "copy the row as CSV": "행을 CSV로 복사",
   "the largest numbers as a table": "가장 큰 수를 표로 보기", "save or copy: PNG, CSV, link": "저장하거나 복사하기: PNG, CSV, 링크", "this list": "이 목록",
   "“·” begins a piece that continues the word before it, “␣” is a space, “⟨…⟩” a character that cannot be seen.": "“·”는 앞 단어에 이어지는 조각의 시작, “␣”는 빈칸, “⟨…⟩”는 눈에 보이지 않는 글자를 뜻합니다.",
@@ -47,7 +46,8 @@ export const ko = {
   "How much of its weight each token gives the one before it.": "각 토큰이 가중치의 얼마를 바로 앞 토큰에 주는지를 나타냅니다.",
   "How much weight goes to the first token and to special ones, which take what no other wants.": "첫 토큰과 특수 토큰으로 가는 가중치입니다. 다른 토큰이 원하지 않는 몫을 이 토큰들이 떠안습니다.",
   "Attention is not by itself an explanation: that a head looks at a token does not say that the outcome hangs on it. Switching the head off does.": "어텐션 자체가 설명은 아닙니다. 헤드가 어떤 토큰을 본다고 해서 결과가 그 토큰에 달려 있다고 할 수는 없습니다. 그것은 헤드를 꺼 보아야 알 수 있습니다.",
-  "Save or copy": "저장하거나 복사하기", "Picture as PNG": "그림을 PNG로", "All numbers as CSV": "모든 수를 CSV로", "Copy the row as CSV": "행을 CSV로 복사",
+  "Save or copy": "저장하거나 복사하기", "Picture as SVG": "그림을 SVG로", "This page as a file": "이 페이지를 파일로", "Skip to what is shown": "본문으로 건너뛰기",
+  "The model is being opened …": "모델을 여는 중입니다…", "The model reads the text …": "모델이 글을 읽는 중입니다…", "Nothing is written yet.": "아직 쓴 것이 없습니다.", "The model of this page could not be opened: {why}": "이 페이지의 모델을 열 수 없습니다: {why}", "a share of the row's largest": "행의 최댓값에 대한 비율", "of one": "1에 대한 비율", "Picture as PNG": "그림을 PNG로", "All numbers as CSV": "모든 수를 CSV로", "Copy the row as CSV": "행을 CSV로 복사",
   "Copy the cell as text": "칸을 글로 복사", "Copy a link to what is shown": "보이는 상태의 링크 복사", "the row": "행", "the cell": "칸", "the link": "링크", "the links": "정렬 쌍",
   "Copy {what}": "{what} 복사", "copied {what}": "복사했습니다: {what}",
   // What all views say
@@ -88,8 +88,8 @@ export const ko = {
   "How {query} scores the keys": "{query}의 키별 점수", "largest products, by dimension": "가장 큰 곱 (차원별)",
   // Beam
   "Point at a hypothesis; click to see where the model looked. Space plays the search.": "가설을 가리켜 보세요. 누르면 모델이 어디를 보았는지 나타나고, 스페이스 키를 누르면 탐색이 재생됩니다.",
-  "play, or stop": "재생 또는 정지", "step back, step on": "한 단계 앞, 한 단계 뒤", play: "재생", stop: "정지", "play the search (Space)": "탐색 재생 (Space)", "step back": "앞 단계", "step back (b)": "앞 단계 (b)", "step on": "다음 단계", "step on (n)": "다음 단계 (n)",
-  "dropped ones": "버린 가설", "the search as a tree": "나무로 본 탐색", "where the model looked": "모델이 본 곳", "mean of the heads": "헤드 평균", mean: "평균", "the trace has no search": "이 기록에는 탐색이 없습니다",
+  "play, or stop": "재생 또는 정지", "step back, step on": "이전 단계, 다음 단계", play: "재생", stop: "정지", "play the search (Space)": "탐색 재생 (Space)", "step back": "이전 단계", "step back (b)": "이전 단계 (b)", "step on": "다음 단계", "step on (n)": "다음 단계 (n)",
+  "dropped ones": "버린 가설", "the search as a tree": "탐색 트리", "where the model looked": "모델이 본 곳", "mean of the heads": "헤드 평균", mean: "평균", "the trace has no search": "이 기록에는 탐색이 없습니다",
   "Where layer {layer} looked to write {token} after “{before}”": "“{before}” 다음에 {token}을(를) 쓸 때 {layer}층이 본 곳",
   "ranked by": "순위 기준", "the start": "시작", "log-probability": "로그 확률", probability: "확률", "no hypothesis": "가설 없음", "the result": "결과", ended: "끝남", continued: "이어짐", dropped: "버림",
   "search with a beam of {size}: {steps} steps, {count} hypotheses": "빔 {size}의 탐색: {steps}단계, 가설 {count}개", "a bar: the token's probability": "막대: 토큰의 확률", "rank {rank}": "{rank}위",
@@ -114,7 +114,7 @@ export const ko = {
   // Evolution
   "Point at a head's value at a step; click to see what it looked at then.": "어느 단계의 헤드 값을 가리켜 보세요. 누르면 그때 무엇을 보았는지 나타납니다.",
   checkpoint: "체크포인트", Statistic: "통계", "checkpoint (b n)": "체크포인트 (b n)", Step: "단계", step: "단계", "statistics by checkpoint": "체크포인트별 통계", "weights at the step": "그 단계의 가중치",
-  "checkpoint before, checkpoint after": "앞 체크포인트, 다음 체크포인트", "{statistic}: a row for each head, a column for each checkpoint": "{statistic}: 행은 헤드, 열은 체크포인트", "the page has no statistics of checkpoints": "이 페이지에는 체크포인트 통계가 없습니다",
+  "checkpoint before, checkpoint after": "이전 체크포인트, 다음 체크포인트", "{statistic}: a row for each head, a column for each checkpoint": "{statistic}: 행은 헤드, 열은 체크포인트", "the page has no statistics of checkpoints": "이 페이지에는 체크포인트 통계가 없습니다",
   "Layer {layer}, head {head} at step {step}": "{step}단계의 {layer}층 {head}번 헤드", "{statistic} of {rows} heads at {columns} checkpoints": "체크포인트 {columns}개에서 헤드 {rows}개의 {statistic}",
   "Values of one text, the same at each checkpoint; Enter or a click opens a head at a step.": "체크포인트마다 같은 글로 잰 값입니다. Enter 키를 누르거나 마우스로 누르면 그 단계의 헤드가 열립니다.",
   // Flow
@@ -126,5 +126,6 @@ export const ko = {
   Translator: "번역기", Classifier: "분류기", "Language model": "언어 모델",
   "{count} parameters": "파라미터 {count}개",
   "computed in this page, with {weights} weights": "이 페이지에서 {weights} 가중치로 계산",
+  "computed by the server": "서버가 계산",
   "runs in this page, without a network": "이 페이지 안에서, 네트워크 없이",
 };

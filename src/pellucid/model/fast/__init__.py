@@ -1,6 +1,6 @@
-"""Modules that compute what PyTorch's or the plain ones do, and cost a CPU less.
+"""Modules equivalent to PyTorch's or to the reference ones, but faster on a CPU.
 
-dropout.py draws fewer random numbers (section 5.4). linear.py multiplies with some rows of its matrix alone where that
-is all that is needed, and in half precision where training asks for it. products.py has products taken by the faster
-library. decoder.py takes a step of decoding in fewer calls. queue.py tells devices that should not be waited for.
+dropout.py generates fewer random numbers (section 5.4). linear.py can multiply with a subset of its matrix's rows, and
+in half precision in training. products.py computes matrix products by the faster library. gpu.py identifies
+asynchronous devices, which should rarely be synchronized. kernel.py is PyTorch's fused attention.
 """

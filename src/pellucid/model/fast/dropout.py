@@ -1,7 +1,7 @@
 """Section 5.4: dropout, with random numbers that cost little on a CPU.
 
-PyTorch draws a number for each element there, which is a fifth of a training step. Here one 64-bit draw decides four
-elements, by 16 bits each; a GPU uses PyTorch's own kernel.
+There PyTorch generates one random number per element, which takes a fifth of a training step. Here one 64-bit number
+decides four elements, by 16 bits each; a GPU uses PyTorch's kernel.
 """
 
 from typing import Any
@@ -16,7 +16,7 @@ _LEVELS = 1 << 16
 
 
 class Dropout(nn.Module):
-    """Zeroes each element with probability `p` in training and scales the others, so that the mean stays.
+    """Zeroes each element with probability `p` in training and scales the others, so that the mean is unchanged.
 
     Raises ConfigError for a `p` below 0, or of 1 and above.
     """
@@ -27,7 +27,7 @@ class Dropout(nn.Module):
         self.p = p
 
     def forward(self, x: Tensor) -> Tensor:
-        """Any shape, which stays."""
+        """Any shape -> the same shape."""
         return dropout(x, self.p) if self.training else x
 
     def extra_repr(self) -> str:
@@ -38,7 +38,7 @@ class Dropout(nn.Module):
 def dropout(x: Tensor, p: float) -> Tensor:
     """Zeroes each element with probability `p` (to 1/65536 on a CPU), and scales the others by 1 / (1 - p).
 
-    It always drops; the module drops while it trains.
+    It applies dropout in every call; the module does so only in training mode.
 
     Raises ConfigError for a `p` below 0, or of 1 and above.
     """
@@ -64,16 +64,16 @@ class _CheapDropout(torch.autograd.Function):
         ctx.save_for_backward(bits)
         ctx.least = threshold - _LEVELS // 2  # 16 bits with a sign: from -32768 on
         ctx.scale = _LEVELS / (_LEVELS - threshold)
-        return _kept(x, bits, ctx.least, ctx.scale)
+        return _keep(x, bits, ctx.least, ctx.scale)
 
     @staticmethod
     def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor, None]:
         (bits,) = ctx.saved_tensors
-        return _kept(grads[0], bits, ctx.least, ctx.scale), None
+        return _keep(grads[0], bits, ctx.least, ctx.scale), None
 
 
-def _kept(x: Tensor, bits: Tensor, least: int, scale: float) -> Tensor:
+def _keep(x: Tensor, bits: Tensor, least: int, scale: float) -> Tensor:
     """Returns the elements of x whose bits are at least `least`, times `scale`, and zeros for the others."""
-    # Ones and zeros in the type of x: a product with bools takes twice the time of comparing anew.
+    # Ones and zeros in the dtype of x: a product with bools takes twice the time of comparing again.
     kept = torch.ge(bits, least, out=torch.empty_like(x))
     return kept.mul_(x).mul_(scale)

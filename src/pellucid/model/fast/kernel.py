@@ -1,22 +1,22 @@
-"""PyTorch's fused attention, by those of its kernels that take sentences of any length at once."""
+"""PyTorch's fused attention, without the kernels that are slow for varying lengths."""
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor
 from torch.backends import cuda
 
-from pellucid.model.fast.queue import has_queue
+from pellucid.model.fast.gpu import is_gpu
 
 
 def fused_attention(
     q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None = None, dropout_p: float = 0.0, is_causal: bool = False
 ) -> Tensor:
-    """Returns what PyTorch's `scaled_dot_product_attention` does: (B, H, L, K), twice (B, H, M, K) -> (B, H, L, K).
+    """Returns PyTorch's `scaled_dot_product_attention`: (B, H, L, K), twice (B, H, M, K) -> (B, H, L, K).
 
-    On a GPU cuDNN's kernel is left out, which PyTorch prefers in half precision on some. It makes itself ready for each
-    shape anew, a part of a second every time, and batches of sentences have hundreds of shapes.
+    On a GPU cuDNN's kernel is disabled, which PyTorch prefers in half precision on some GPUs. It is set up again for
+    each shape, a fraction of a second every time, and batches of sentences have hundreds of shapes.
     """
-    of_cudnn = has_queue(q.device) and not torch.compiler.is_compiling() and cuda.cudnn_sdp_enabled()  # type: ignore[no-untyped-call]
+    of_cudnn = is_gpu(q.device) and not torch.compiler.is_compiling() and cuda.cudnn_sdp_enabled()  # type: ignore[no-untyped-call]
     if of_cudnn:
         cuda.enable_cudnn_sdp(False)
     try:

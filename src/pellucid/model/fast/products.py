@@ -1,9 +1,8 @@
-"""Matrix products in single precision on a CPU, by the faster of the two libraries that come with PyTorch.
+"""Matrix products in single precision on a CPU, by the faster of PyTorch's two libraries.
 
-PyTorch takes them from MKL, which leaves half of an AMD processor's speed unused: it knows AVX-512 on Intel's alone.
-oneDNN, which takes PyTorch's products in half precision, knows it on both (benchmarks/products.py). It is asked through
-an operator that PyTorch's own compiler uses, here and nowhere else; where that is not there, or not clearly faster, all
-products are PyTorch's.
+PyTorch uses MKL, which leaves half of an AMD processor's speed unused: it supports AVX-512 on Intel's alone. oneDNN,
+which PyTorch uses in half precision, supports it on both (benchmarks/products.py). It is called through an operator of
+PyTorch's compiler, only in this module; if the operator is missing, or not clearly faster, all products are PyTorch's.
 """
 
 import time
@@ -16,20 +15,20 @@ import torch.nn.functional as F
 from torch import Tensor
 
 LEAST_ROWS, LEAST_WORK = 3, 1 << 21
-"""The rows, and the multiplications, from which oneDNN is the faster one: below them a call of it costs too much."""
+"""The least rows and multiplications for which oneDNN is faster: below them the overhead of a call is too high."""
 BLOCK = 16
-"""The rows that it takes together."""
+"""The rows that oneDNN computes together."""
 WORTHWHILE = 1.4
-"""The gain from which it is asked. Where MKL knows the processor it is about 1, else 2 and more: so what is measured
-anew in each process decides alike in each, and a run that goes on has the digits that it would have had."""
+"""The speedup from which oneDNN is used. It is about 1 if MKL supports the processor, otherwise 2 or more: so the
+measurement in each process gives the same decision, and a resumed run computes the same digits."""
 SIZE, ROUNDS = 256, 20
 
 _plain = False
 
 
 @contextmanager
-def plain_products() -> Iterator[None]:
-    """Has PyTorch take all products within the context: to count or to compare them. It holds for all threads."""
+def use_torch_matmul() -> Iterator[None]:
+    """Computes all products by PyTorch within the context, to count or to compare them. It applies to all threads."""
     global _plain
     before, _plain = _plain, True
     try:
@@ -39,30 +38,30 @@ def plain_products() -> Iterator[None]:
 
 
 def linear(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
-    """Returns x W^T + b: (..., K), (N, K) -> (..., N). No gradient goes through it where oneDNN takes the product."""
-    if torch.is_grad_enabled() or not by_onednn(x, weight):
+    """Returns x W^T + b: (..., K), (N, K) -> (..., N). It has no gradient if oneDNN computes the product."""
+    if torch.is_grad_enabled() or not uses_onednn(x, weight):
         return F.linear(x, weight, bias)
     return _linear(x.reshape(-1, x.size(-1)), weight, bias).view(*x.shape[:-1], weight.size(0))
 
 
-def product(x: Tensor, weight: Tensor) -> Tensor:
+def matmul_nt(x: Tensor, weight: Tensor) -> Tensor:
     """Returns x W^T without a gradient: (R, K), (N, K) -> (R, N)."""
-    return _linear(x, weight, None) if by_onednn(x, weight) else x @ weight.t()
+    return _linear(x, weight, None) if uses_onednn(x, weight) else x @ weight.t()
 
 
-def summed_product(x: Tensor, y: Tensor) -> Tensor:
+def matmul_tn(x: Tensor, y: Tensor) -> Tensor:
     """Returns x^T y without a gradient, a sum over many rows: (R, N), (R, K) -> (N, K)."""
-    if x.size(0) < BLOCK or not by_onednn(x.t(), y.t()):
+    if x.size(0) < BLOCK or not uses_onednn(x.t(), y.t()):
         return x.t() @ y
     whole = x.size(0) - x.size(0) % _step(x.size(0))
     found = _onednn(x[:whole].t(), y[:whole].t(), None)
     return found if whole == x.size(0) else found.addmm_(x[whole:].t(), y[whole:])
 
 
-def by_onednn(x: Tensor, weight: Tensor) -> bool:
-    """Tells whether oneDNN takes a product: (..., K), (N, K)."""
+def uses_onednn(x: Tensor, weight: Tensor) -> bool:
+    """Returns True if oneDNN is used for a product: (..., K), (N, K)."""
     if torch._C._get_tracing_state() or torch.compiler.is_compiling():
-        return False  # what follows operators knows those of PyTorch alone, and takes a size for any
+        return False  # tracing and compilation support only PyTorch's operators, and any size
     numbers = x.numel()
     if numbers * weight.size(0) < LEAST_WORK or numbers < LEAST_ROWS * x.size(-1):
         return False
@@ -75,7 +74,7 @@ def by_onednn(x: Tensor, weight: Tensor) -> bool:
 
 @cache
 def gain_of_onednn() -> float:
-    """Returns how many times as fast as MKL oneDNN is here, on small products whose best times are compared."""
+    """Returns the speedup of oneDNN over MKL on this machine, by the best times of small products."""
     if not hasattr(torch.ops.mkldnn, "_linear_pointwise"):
         return 0.0
     x, weight = torch.ones(SIZE, SIZE), torch.ones(SIZE, SIZE)
@@ -98,8 +97,8 @@ def _onednn(x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
 def _linear(x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
     """Returns x W^T + b by oneDNN, (R, K), (N, K) -> (R, N), in few shapes.
 
-    oneDNN compiles a product for each shape that it meets, which takes half a millisecond, and keeps a thousand. So
-    rows come in few numbers: with rows of no meaning below, or the last few by MKL, whichever copies less.
+    oneDNN compiles a product for each new shape, which takes half a millisecond, and caches a thousand. So only few
+    numbers of rows are used: padded with zero rows, or the last few by MKL, whichever copies less.
     """
     rows, step = x.size(0), _step(x.size(0))
     rest = rows % step
@@ -115,8 +114,8 @@ def _linear(x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
 
 
 def _step(rows: int) -> int:
-    """Returns what a number of rows is made a multiple of: an eighth of the power of two below it, at least a block.
+    """Returns the divisor that a number of rows is rounded to: an eighth of the power of two below it, at least BLOCK.
 
-    Fewer rows than that are few numbers of rows as they are.
+    For fewer rows than BLOCK it is 1, as these are few shapes already.
     """
     return max(BLOCK, 1 << max(0, rows.bit_length() - 4)) if rows >= BLOCK else 1

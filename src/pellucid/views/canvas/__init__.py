@@ -1,1 +1,1 @@
-"""Draws still pictures: the engine of shapes, text and colours that writes SVG and PNG, and knows no attention."""
+"""Draws still pictures: an engine of shapes, text and colors that writes SVG and PNG, independent of attention."""

@@ -15,18 +15,18 @@ from pellucid.views.canvas.text import text_width
 PLOT_HEIGHT = 150.0
 LEFT, BELOW, ABOVE, RIGHT = 52.0, 36.0, 24.0, 12.0
 MOST_POINTS = 1_500
-"""The most points of a line: a page has no more pixels across."""
+"""The largest number of points of a line: a page is no more pixels wide."""
 
 
 @dataclass(frozen=True, slots=True)
 class Series:
-    """Holds a line: places and values, both (P,), in the order of the places."""
+    """Holds a line: x and y values, both (P,), in the order of x."""
 
     name: str
     x: npt.NDArray[np.float64]
     y: npt.NDArray[np.float64]
     dots: bool = False
-    """True where the points are marked: for few of them, each of which counts."""
+    """True if the points are marked: for a few points that each matter."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,17 +35,17 @@ class Panel:
 
     title: str
     across: str
-    """The unit that the horizontal axis counts."""
+    """The unit of the horizontal axis."""
     lines: tuple[Series, ...]
     logarithmic: bool = False
-    """True where the vertical axis is."""
+    """True if the vertical axis is logarithmic."""
     from_zero: bool = False
     logarithmic_across: bool = False
-    """True where the horizontal axis is."""
+    """True if the horizontal axis is logarithmic."""
 
 
 def draw_panel(drawing: Drawing, panel: Panel, x: float, y: float, width: float) -> float:
-    """Draws a chart with its upper left corner at (x, y); returns where it ends below."""
+    """Draws a chart with its upper left corner at (x, y); returns its lower end."""
     lines = [_finite(line) for line in panel.lines]
     all_x = np.concatenate([line.x for line in lines])
     all_y = np.concatenate([line.y for line in lines])
@@ -68,7 +68,7 @@ def draw_panel(drawing: Drawing, panel: Panel, x: float, y: float, width: float)
 
 @dataclass(frozen=True, slots=True)
 class _Plot:
-    """Holds the area between the axes, and says where a number lies in it."""
+    """Holds the area between the axes, and converts numbers to positions in it."""
 
     x: float
     y: float
@@ -87,7 +87,7 @@ class _Plot:
 
 
 def _part(value: float, span: tuple[float, float], logarithmic: bool) -> float:
-    """Returns where a number lies on an axis, 0 to 1."""
+    """Returns the position of a number on an axis, 0 to 1."""
     low, high = span
     if logarithmic:
         low, high, value = log10(low), log10(high), log10(value)
@@ -95,7 +95,7 @@ def _part(value: float, span: tuple[float, float], logarithmic: bool) -> float:
 
 
 def round_ticks(low: float, high: float, about: int = 5) -> list[float]:
-    """Returns multiples of 1, 2 or 5 times a power of ten within low..high, about so many."""
+    """Returns multiples of 1, 2 or 5 times a power of ten within low..high, approximately `about` of them."""
     rough = (high - low) / about
     power = 10.0 ** floor(log10(rough))
     step = min((factor * power for factor in (1, 2, 5, 10)), key=lambda s: abs(s - rough))
@@ -103,7 +103,7 @@ def round_ticks(low: float, high: float, about: int = 5) -> list[float]:
 
 
 def decade_ticks(low: float, high: float) -> list[float]:
-    """Returns powers of ten within low..high; where there are few of them, numbers between them, too."""
+    """Returns powers of ten within low..high; if they are few, numbers between them, too."""
     powers = [10.0**k for k in range(floor(log10(low)), ceil(log10(high)) + 1)]
     within = [p for p in powers if low <= p <= high]
     for factors in ((1, 2, 5), (1, 1.5, 2, 3, 4, 5, 7)):
@@ -113,7 +113,7 @@ def decade_ticks(low: float, high: float) -> list[float]:
 
 
 def tick_text(value: float) -> str:
-    """Writes a number as short as it can be: 0.0004 as 4e-4, 12000 as 12,000."""
+    """Returns a number in its shortest form: 0.0004 as 4e-4, 12000 as 12,000."""
     if value == 0:
         return "0"
     if abs(value) < 0.001 or abs(value) >= 1e6:
@@ -123,7 +123,7 @@ def tick_text(value: float) -> str:
 
 
 def _finite(line: Series) -> Series:
-    """Leaves out gaps, and thins a line that has more points than can be seen."""
+    """Removes gaps, and thins a line that has more points than are visible."""
     there = np.isfinite(line.x) & np.isfinite(line.y)
     x, y = line.x[there], line.y[there]
     if len(x) > MOST_POINTS:
@@ -133,7 +133,7 @@ def _finite(line: Series) -> Series:
 
 
 def _span(values: npt.NDArray[np.float64], logarithmic: bool, from_zero: bool) -> tuple[float, float]:
-    """Returns the ends of an axis that has room for all values."""
+    """Returns the ends of an axis that contains all values."""
     if logarithmic:
         values = values[values > 0]
     if not len(values):
@@ -165,7 +165,7 @@ def _axes(drawing: Drawing, plot: _Plot, across: str) -> None:
 
 
 def _legend(drawing: Drawing, names: Sequence[str], x: float, y: float, room: float) -> float:
-    """Draws the names beside their colours, in as many lines as it takes; returns where they end."""
+    """Draws the names next to their colors, in as many lines as needed; returns the lower end."""
     left = x
     for number, name in enumerate(names):
         length = 18 + text_width(name) * SMALL_SIZE

@@ -1,4 +1,4 @@
-"""Defines what a drawing is made of: shapes at places, in pixels of 1/96 inch, x to the right and y down."""
+"""Defines the elements of a drawing: shapes at positions, in pixels of 1/96 inch, x to the right and y down."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
@@ -15,7 +15,7 @@ Anchor = Literal["start", "middle", "end"]
 Point = tuple[float, float]
 
 Extent = tuple[float, float, float, float]
-"""Left, top, right and bottom of the room that a shape takes."""
+"""Left, top, right and bottom of a shape's bounding box."""
 
 ASCENT, DESCENT = 0.8, 0.25
 """The reach of a text above and below its baseline, in units of its font size."""
@@ -61,7 +61,7 @@ class Dot:
 
 @dataclass(frozen=True, slots=True)
 class Label:
-    """Is a line of text on its baseline, turned by `turn` degrees, counted as clocks go, around its place."""
+    """Is a line of text on its baseline, rotated clockwise by `turn` degrees around its position."""
 
     text: str
     x: float
@@ -75,7 +75,7 @@ class Label:
 
 @dataclass(frozen=True, slots=True)
 class Raster:
-    """Is an image of (rows, columns, 3), each pixel an even rectangle."""
+    """Is an image of (rows, columns, 3), each pixel a rectangle of one color."""
 
     x: float
     y: float
@@ -87,7 +87,7 @@ class Raster:
 Shape = Box | Line | Dot | Label | Raster
 
 
-def moved(shape: Shape, x: float, y: float) -> Shape:
+def shift_shape(shape: Shape, x: float, y: float) -> Shape:
     """Returns the shape, `x` further to the right and `y` further down."""
     if isinstance(shape, Line):
         return replace(shape, points=tuple((px + x, py + y) for px, py in shape.points))
@@ -95,13 +95,13 @@ def moved(shape: Shape, x: float, y: float) -> Shape:
 
 
 def bounds(shapes: Iterable[Shape]) -> Extent:
-    """Returns the least extent around all shapes."""
+    """Returns the bounding box of all shapes."""
     lefts, tops, rights, bottoms = zip(*map(extent, shapes), strict=True)
     return min(lefts), min(tops), max(rights), max(bottoms)
 
 
 def extent(shape: Shape) -> Extent:
-    """Returns the extent of a shape; of a text by a guess of its length, which is rather too long."""
+    """Returns the bounding box of a shape; for text from an estimate of its width, which is rather too large."""
     if isinstance(shape, Box | Raster):
         return shape.x, shape.y, shape.x + shape.width, shape.y + shape.height
     if isinstance(shape, Line):
@@ -109,10 +109,10 @@ def extent(shape: Shape) -> Extent:
         return min(xs), min(ys), max(xs), max(ys)
     if isinstance(shape, Dot):
         return shape.x - shape.radius, shape.y - shape.radius, shape.x + shape.radius, shape.y + shape.radius
-    return _of_text(shape)
+    return _measure_text(shape)
 
 
-def _of_text(label: Label) -> Extent:
+def _measure_text(label: Label) -> Extent:
     length = text_width(label.text) * label.size
     start = -length * {"start": 0.0, "middle": 0.5, "end": 1.0}[label.anchor]
     across, down = cos(radians(label.turn)), sin(radians(label.turn))

@@ -1,4 +1,4 @@
-"""Writes shapes as SVG: text stays text, a heat map is one embedded image, nothing is fetched and nothing runs."""
+"""Writes shapes as SVG: text remains text, a heat map is one embedded image, without external resources or scripts."""
 
 import struct
 import zlib
@@ -23,7 +23,7 @@ def to_svg(
     height: float,
     shown_width: float | None = None,
 ) -> str:
-    """Returns the text of a file with these shapes on a ground of that size. Equal shapes give equal text."""
+    """Returns the text of a file with these shapes on a background of that size. Equal shapes give equal text."""
     scale = 1.0 if shown_width is None else shown_width / width
     size = f'width="{_px(width * scale)}" height="{_px(height * scale)}"'
     ground = Box(0, 0, width, height, PAPER)
@@ -39,12 +39,12 @@ def to_svg(
 
 
 def escape(text: str) -> str:
-    """Returns a text as XML holds it, without what it cannot hold."""
+    """Returns a text escaped for XML, without characters that XML does not allow."""
     return escape_markup(printable(text))
 
 
 def png_file(pixels: Pixels) -> bytes:
-    """Returns an image (height, width, 3) as a PNG file: 8 bits a colour, no filter, no time or name in it.
+    """Returns an image (height, width, 3) as a PNG file: 8 bits per channel, no filter, no time or name in it.
 
     W3C, Portable Network Graphics, third edition, sections 5.3 (chunks) and 9 (filters).
     """
@@ -108,5 +108,5 @@ def _image(raster: Raster) -> str:
 
 
 def _px(length: float) -> str:
-    """Writes a length to a hundredth of a pixel, without needless zeros."""
+    """Returns a length to a hundredth of a pixel, without trailing zeros."""
     return f"{length:.2f}".rstrip("0").rstrip(".")

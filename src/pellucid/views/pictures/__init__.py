@@ -1,1 +1,1 @@
-"""Draws the still picture of each view: `show_...` takes it out of a trace, `draw_...` lays it out."""
+"""Draws the still picture of each view: `show_...` selects data from a trace, `draw_...` lays it out."""

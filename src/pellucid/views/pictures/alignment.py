@@ -1,13 +1,13 @@
-"""Draws the alignment view: target words against source words, the links read off their weights, the right ones."""
+"""Draws the alignment view: target words against source words, the extracted links, and gold links."""
 
 from collections.abc import Collection, Sequence
 from dataclasses import replace
 
 import numpy as np
 
-from pellucid.analysis.aligning_head import Agreement, aligning_head, usual_extraction
-from pellucid.analysis.alignment import Extraction, SoftAlignment, extract_links, soft_alignment
-from pellucid.analysis.weights import mixed_weights
+from pellucid.analysis.aligning_head import Agreement, choose_extraction, find_aligning_head
+from pellucid.analysis.alignment import LinkExtraction, SoftAlignment, extract_links, soft_alignment
+from pellucid.analysis.weights import average_weights
 from pellucid.errors import DataError
 from pellucid.tracing.attention import Array
 from pellucid.tracing.tokens import Token
@@ -16,26 +16,26 @@ from pellucid.views.canvas.colours import GOLD, INK, PAPER, sequential
 from pellucid.views.canvas.drawing import MARGIN, PAGE, Drawing
 from pellucid.views.canvas.grid import Grid, scale_bar, swatch
 from pellucid.views.canvas.shapes import Box, Dot
-from pellucid.views.canvas.text import isolated, shorten, visible
-from pellucid.views.choice import Choice
+from pellucid.views.canvas.text import isolate_direction, shorten, visible
+from pellucid.views.view_options import ViewOptions
 
 Link = tuple[int, int]
 """The column and the row: the source word and the target word."""
 DARK = 0.55
-"""The weight from which a mark is white."""
+"""The weight from which on a mark is white."""
 
 
-def show_alignment(trace: Trace, choice: Choice) -> Drawing:
-    """Draws the links read off a head of a trace, or off the mean of several.
+def show_alignment(trace: Trace, choice: ViewOptions) -> Drawing:
+    """Draws the links extracted from a head of a trace, or from the mean of several.
 
-    Raises DataError for a trace without cross-attention, or with special tokens alone on a side.
+    Raises DataError for a trace without cross-attention, or with only special tokens on one side.
     """
     cross = trace["cross"]
     layer, head, extraction = alignment_choice(trace, choice)
     rows, columns = trace.sequences[cross.queries], trace.sequences[cross.keys]
-    soft = soft_alignment(mixed_weights(cross, layer, head), rows, columns, extraction)
+    soft = soft_alignment(average_weights(cross, layer, head), rows, columns, extraction)
     if not soft.weights.size:
-        raise DataError("there is no word to align: one side has special tokens alone")
+        raise DataError("no word to align: one side has only special tokens")
     found = extract_links(soft, extraction)
     of = (
         "mean of all layers"
@@ -45,52 +45,52 @@ def show_alignment(trace: Trace, choice: Choice) -> Drawing:
     notes = [f"{extraction.method}; the step that {extraction.row} a target word"]
     sure, possible = frozenset[Link](), frozenset[Link]()
     if choice.gold is not None:
-        agreement = Agreement.of(found, choice.gold)
+        agreement = Agreement.from_links(found, choice.gold)
         notes.append(f"precision {agreement.precision:.2f}, recall {agreement.recall:.2f}, AER {agreement.aer:.2f}")
-        sure, possible = _by_place(choice.gold.sure, soft), _by_place(choice.gold.possible, soft)
+        sure, possible = _number_links(choice.gold.sure, soft), _number_links(choice.gold.possible, soft)
     row_names, column_names = (
         _unit_names(side, numbers, extraction) for side, numbers in ((rows, soft.targets), (columns, soft.sources))
     )
-    # A sum over pieces may raise a weight a hair above one.
+    # A sum over tokens may exceed one by rounding.
     weights = np.clip(soft.weights, 0, 1).astype(np.float32)
-    title, links = choice.title or f"Alignment, {of}", _by_place(found, soft)
+    title, links = choice.title or f"Alignment, {of}", _number_links(found, soft)
     return draw_alignment(
         weights, row_names, column_names, title, links, sure, possible, choice.pixels(), "; ".join(notes)
     )
 
 
-def alignment_choice(trace: Trace, choice: Choice) -> tuple[int | None, int | None, Extraction]:
-    """Returns the chosen head, and how links are read off it; without a choice, what aligning_head() finds."""
+def alignment_choice(trace: Trace, choice: ViewOptions) -> tuple[int | None, int | None, LinkExtraction]:
+    """Returns the selected head and its extraction; by default the result of find_aligning_head()."""
     if choice.head is not None and not isinstance(choice.head, int):
-        raise DataError(f"an alignment is by one head or by the mean of a layer, not by `head` {choice.head!r}")
+        raise DataError(f"an alignment requires one head or the mean of a layer, not `head` {choice.head!r}")
     if choice.layer is not None or choice.head is not None:
         _, layer = replace(choice, attention="cross").place(trace)
-        return layer, choice.head, choice.extraction or usual_extraction(trace, choice.gold)
-    return aligning_head(trace, choice.extraction, choice.gold)
+        return layer, choice.head, choice.extraction or choose_extraction(trace, choice.gold)
+    return find_aligning_head(trace, choice.extraction, choice.gold)
 
 
-def alignment_state(layer: int | None, head: int | None, extraction: Extraction) -> dict[str, str]:
-    """Returns a choice as a page's address spells it: without a head the mean of the layer, without both of all."""
+def alignment_state(layer: int | None, head: int | None, extraction: LinkExtraction) -> dict[str, str]:
+    """Returns a selection as in the page's address: without a head a layer's mean, without a layer the mean of all."""
     by = "all" if layer is None else "layer" if head is None else "head"
     state = {"alignment.by": by, "alignment.row": extraction.row, "alignment.level": extraction.level}
     state |= {"alignment.method": extraction.method, "alignment.threshold": str(extraction.threshold)}
     return state | {name: str(value) for name, value in (("layer", layer), ("head", head)) if value is not None}
 
 
-def _by_place(links: frozenset[Link], soft: SoftAlignment) -> frozenset[Link]:
-    """Returns links between numbered words as (column, row); those of words that are not there are left out."""
+def _number_links(links: frozenset[Link], soft: SoftAlignment) -> frozenset[Link]:
+    """Returns links between words as (column, row); links of words that are not shown are left out."""
     rows, columns = ({number: place for place, number in enumerate(side)} for side in (soft.targets, soft.sources))
     return frozenset((columns[s], rows[t]) for s, t in links if s in columns and t in rows)
 
 
-def _unit_names(tokens: tuple[Token, ...], numbers: list[int], extraction: Extraction) -> list[str]:
+def _unit_names(tokens: tuple[Token, ...], numbers: list[int], extraction: LinkExtraction) -> list[str]:
     """Returns the text of each word, or token."""
     usable = [token for token in tokens if not token.special]
     if extraction.level == "tokens":
         return [shorten(visible(usable[number].text.strip())) for number in numbers]
     words: dict[int | None, str] = {}
     for token in usable:
-        words[token.word] = words.get(token.word, "") + token.written
+        words[token.word] = words.get(token.word, "") + token.text_in_word
     return [shorten(visible(words[number].strip())) for number in numbers]
 
 
@@ -107,7 +107,7 @@ def draw_alignment(
 ) -> Drawing:
     """Draws weights (T, S) between words, with a dot for each link.
 
-    A link that people are sure of has a frame of gold, one that they hold possible a thin one. Links are (column, row).
+    A sure gold link has a golden frame, a possible one a thin frame. Links are (column, row).
     """
     room = (width or PAGE) - 2 * MARGIN
     grid = Grid.fit(list(rows), list(columns), room, largest=28)
@@ -146,7 +146,10 @@ def _description(
     sure: Collection[Link],
     possible: Collection[Link],
 ) -> str:
-    pairs = (f"{isolated(columns[c])} – {isolated(rows[r])}" for c, r in sorted(links, key=lambda link: link[::-1]))
+    pairs = (
+        f"{isolate_direction(columns[c])} – {isolate_direction(rows[r])}"
+        for c, r in sorted(links, key=lambda link: link[::-1])
+    )
     gold = f" Gold: {len(sure)} sure links, {len(set(possible) - set(sure))} possible ones." if possible or sure else ""
     agreed = f" {len(set(links) & set(sure))} of the sure ones are found." if sure else ""
     return f"Rows are target words, columns source words. Links: {'; '.join(pairs) or 'none'}.{gold}{agreed}"

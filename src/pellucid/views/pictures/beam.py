@@ -1,4 +1,4 @@
-"""Draws the beam view: the tree of a search, step by step, with what was dropped on the way."""
+"""Draws the beam view: the tree of a search, step by step, with the pruned hypotheses."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -11,8 +11,8 @@ from pellucid.views.canvas.colours import EMPTY, FAINT_INK, HUE, INK, PAPER, RUL
 from pellucid.views.canvas.drawing import MARGIN, PAGE, SMALL_SIZE, Drawing
 from pellucid.views.canvas.grid import widest
 from pellucid.views.canvas.shapes import Box, Label, Line
-from pellucid.views.canvas.text import isolated, label, shorten
-from pellucid.views.choice import Choice
+from pellucid.views.canvas.text import isolate_direction, label, shorten
+from pellucid.views.view_options import ViewOptions
 
 FONT, NUMBER_FONT = 10.5, 7.5
 BOX_HEIGHT, ROW, BAND_GAP = 24.0, 31.0, 34.0
@@ -24,7 +24,7 @@ PAINT = {
     "live": (EMPTY, INK, RULE),
     "pruned": (PAPER, FAINT_INK, RULE),
 }
-"""The fill, text and frame of a hypothesis by what became of it."""
+"""The fill, text and frame color of a hypothesis by its status."""
 MEANING = {"best": "chosen", "finished": "ended", "live": "continued", "pruned": "dropped"}
 
 
@@ -34,19 +34,19 @@ class _Place:
     row: int
 
 
-def show_beam(trace: Trace, choice: Choice) -> Drawing:
-    """Draws the search of a trace. Raises DataError where it holds none."""
+def show_beam(trace: Trace, choice: ViewOptions) -> Drawing:
+    """Draws the search of a trace. Raises DataError if it has none."""
     search = trace.search
     if search is None:
-        raise DataError("the trace holds no search", "trace a translation without giving its target")
+        raise DataError("the trace has no search", "trace a translation without giving its target")
     title = f"Beam search, beam {search.beam_size}" if search.beam_size > 1 else "Greedy search"
     return draw_beam(search, choice.title or title, choice.pruned is not False, choice.pixels())
 
 
 def draw_beam(search: SearchTrace, title: str, pruned: bool = True, width: float | None = None) -> Drawing:
-    """Draws a column a step, the best-ranked hypothesis on top, each with the probability of its last token.
+    """Draws one column per step, the best-ranked hypothesis on top, each with the probability of its last token.
 
-    Where a page has not room for all steps, they go on below. `pruned`: shows what was weighed and dropped, too.
+    Steps that do not fit the page's width continue below. `pruned`: if True, shows pruned hypotheses, too.
     """
     room = (width or PAGE) - 2 * MARGIN
     chosen = _path_of_the_best(search.nodes)
@@ -81,7 +81,7 @@ def draw_beam(search: SearchTrace, title: str, pruned: bool = True, width: float
 
 
 def _path_of_the_best(nodes: Sequence[SearchNode]) -> frozenset[int]:
-    """Returns the nodes from the root to the one that was chosen."""
+    """Returns the nodes from the root to the selected one."""
     number: int | None = next((n for n, node in enumerate(nodes) if node.status == "best" and _is_end(nodes, n)), None)
     found = set()
     while number is not None:
@@ -95,7 +95,7 @@ def _is_end(nodes: Sequence[SearchNode], number: int) -> bool:
 
 
 def _places(nodes: Sequence[SearchNode], chosen: frozenset[int], pruned: bool) -> dict[int, _Place]:
-    """Returns step and rank of each node that is shown: what was dropped stands below what was not."""
+    """Returns step and rank of each node that is shown: pruned ones are below the others."""
     steps: dict[int, int] = {}
     columns: dict[int, list[int]] = {}
     for number, node in enumerate(nodes):
@@ -114,7 +114,7 @@ def _places(nodes: Sequence[SearchNode], chosen: frozenset[int], pruned: bool) -
 
 
 def _band_heights(places: Iterable[_Place], steps: int, in_band: int) -> list[float]:
-    """Returns how high each line of steps is, the space below it included."""
+    """Returns the height of each line of steps, including the space below it."""
     rows = [0] * (-(-steps // in_band))
     for place in places:
         rows[place.step // in_band] = max(rows[place.step // in_band], place.row + 1)
@@ -124,7 +124,7 @@ def _band_heights(places: Iterable[_Place], steps: int, in_band: int) -> list[fl
 def _link(
     drawing: Drawing, start: tuple[float, float] | None, end: tuple[float, float], box: float, best: bool
 ) -> None:
-    """Draws a line from a hypothesis to what continued it; a stub where that began on the line above."""
+    """Draws a line from a hypothesis to its continuation; a stub if the hypothesis is on the line above."""
     stroke, stroke_width = (HUE, 2.0) if best else (RULE, 1.0)
     x, y = end[0], end[1] + BOX_HEIGHT / 2
     if start is None:
@@ -147,7 +147,7 @@ def _node(drawing: Drawing, node: SearchNode, text: str, corner: tuple[float, fl
 
 
 def _legend(drawing: Drawing, y: float, room: float) -> float:
-    """Draws what the colours and the number mean, in as many lines as it takes; returns where it ends."""
+    """Draws the legend of the colors and the number, in as many lines as needed; returns its lower end."""
     x = MARGIN
     notes = [
         *((MEANING[status], *paint) for status, paint in PAINT.items()),
@@ -167,7 +167,7 @@ def _legend(drawing: Drawing, y: float, room: float) -> float:
 def _description(search: SearchTrace, chosen: frozenset[int]) -> str:
     best = [search.nodes[number] for number in sorted(chosen)]
     counts = {status: sum(node.status == status for node in search.nodes) for status in MEANING}
-    words = " ".join(isolated(label(node.token)) for node in best if node.parent is not None)
+    words = " ".join(isolate_direction(label(node.token)) for node in best if node.parent is not None)
     score = f", log-probability {best[-1].score:.2f}" if best else ""
     return (
         f"The tree of a search with beam {search.beam_size} and length penalty {search.length_penalty:g}. Chosen: "

@@ -12,23 +12,24 @@ from pellucid.views.canvas.colours import FAINT_INK, RULE, sequential
 from pellucid.views.canvas.drawing import MARGIN, PAGE, SMALL_SIZE, Drawing
 from pellucid.views.canvas.grid import scale_bar
 from pellucid.views.canvas.shapes import Box, Label, Raster
-from pellucid.views.choice import Choice, title_of
+from pellucid.views.view_options import ViewOptions
+from pellucid.views.words import log_line
 
 LABELS, LAYER_GAP = 84.0, 5.0
 TALLEST_ROW, WIDEST_COLUMN = 14.0, 46.0
 MOST_HEIGHT = 900.0
 
 
-def show_evolution(trace: Trace, choice: Choice) -> Drawing:
-    """Draws a statistic of the checkpoints that are chosen. Raises DataError without any, ConfigError for its name."""
+def show_evolution(trace: Trace, choice: ViewOptions) -> Drawing:
+    """Draws a statistic by checkpoint. Raises DataError without checkpoints, ConfigError for an unknown statistic."""
     found = choice.evolution
     if found is None:
-        raise DataError("the trace is of one checkpoint", "give the statistics of a run's checkpoints as `evolution`")
-    (attention, layer), statistic = choice.place(trace), choice.statistic or STATISTICS[0]
+        raise DataError("the trace is of one checkpoint", "pass the statistics of a run's checkpoints as `evolution`")
+    (attention, _), statistic = choice.place(trace), choice.statistic or STATISTICS[0]
     if statistic not in STATISTICS:
         known = f"choose one of {', '.join(STATISTICS)}"
         raise ConfigError(f"unknown statistic `{statistic}`{did_you_mean(statistic, STATISTICS)}", known)
-    title = f"{title_of(attention.name, layer).partition(',')[0]}: {statistic} over the steps"
+    title = f"{log_line(attention.name).capitalize()}: {statistic} over the steps"
     values = found.statistics[attention.name][statistic]
     return draw_evolution(values, found.steps, choice.title or title, statistic, choice.pixels())
 
@@ -36,7 +37,7 @@ def show_evolution(trace: Trace, choice: Choice) -> Drawing:
 def draw_evolution(
     values: Array, steps: Sequence[int], title: str, statistic: str, width: float | None = None
 ) -> Drawing:
-    """Draws values (C, N, H) at C checkpoints: a row a head, layers apart, a column a checkpoint with its step."""
+    """Draws values (C, N, H): one row per head, layers apart, one column per checkpoint, labeled with its step."""
     _, num_layers, num_heads = values.shape
     room = (width or PAGE) - 2 * MARGIN - LABELS
     row = min(TALLEST_ROW, MOST_HEIGHT / (num_layers * num_heads))

@@ -1,4 +1,4 @@
-"""Draws the heads view: two columns of tokens, and an arc for each of the largest weights, coloured by head."""
+"""Draws the heads view: two columns of tokens, and an arc for each of the largest weights, colored by head."""
 
 from collections.abc import Sequence
 from itertools import groupby
@@ -13,22 +13,24 @@ from pellucid.views.canvas.colours import FAINT_INK, RULE, head_colour
 from pellucid.views.canvas.drawing import MARGIN, PAGE, SMALL_SIZE, Drawing
 from pellucid.views.canvas.grid import swatch, widest
 from pellucid.views.canvas.shapes import Box, Label, Line
-from pellucid.views.canvas.text import isolated, labels
-from pellucid.views.choice import Choice, select
+from pellucid.views.canvas.text import isolate_direction, labels
+from pellucid.views.view_options import ViewOptions, select
 
 MOST_ARCS = 4_000
 FAINTEST = 0.02
-"""The least weight whose line could be seen."""
+"""The least weight whose line is visible."""
 TALLEST, LINE, LARGEST_FONT = 1_100.0, 17.0, 12.0
 ARCS_WIDTH = 230.0
 SEGMENT_GAP, SEGMENT_MARK = 12.0, 16.0
 
 
-def show_heads(trace: Trace, choice: Choice) -> Drawing:
-    """Draws the chosen heads of a trace. Raises DataError for a mix of heads."""
+def show_heads(trace: Trace, choice: ViewOptions) -> Drawing:
+    """Draws the selected heads of a trace. Raises DataError for a mix of heads."""
     found = select(trace, choice)
     if found.heads == [-1]:
-        raise DataError(f"the view heads tells heads apart, and `head` {choice.head!r} mixes them", "view a matrix")
+        raise DataError(
+            f"the view heads shows separate heads, and `head` {choice.head!r} combines them", "view a matrix"
+        )
     top_k = MOST_ARCS if choice.top_k is None else choice.top_k
     return draw_heads(
         found.weights, found.rows, found.columns, found.title, found.heads, top_k, choice.pixels(), found.note
@@ -45,10 +47,10 @@ def draw_heads(
     width: float | None = None,
     note: str = "",
 ) -> Drawing:
-    """Draws weights (P, L, M) of the heads with these numbers, from rows at the left to columns at the right.
+    """Draws weights (P, L, M) of the given heads, from rows on the left to columns on the right.
 
-    An arc is as opaque as its weight is large; the `top_k` largest above 0.02 are drawn. Where a head is one of many,
-    its arcs end a little above or below those of the others.
+    The opacity of an arc is its weight; the `top_k` largest above 0.02 are drawn. The arcs of different heads end at
+    slightly different heights.
     """
     room = (width or PAGE) - 2 * MARGIN
     sides = [labels(rows), labels(columns)]
@@ -79,13 +81,13 @@ def draw_heads(
 
 
 def _places(tokens: Sequence[Token], line: float, top: float) -> list[float]:
-    """Returns where each token stands; a second text stands apart from the first."""
+    """Returns the vertical position of each token; a second text is set apart from the first."""
     first = tokens[0].segment
     return [top + (i + 0.5) * line + SEGMENT_GAP * (token.segment != first) for i, token in enumerate(tokens)]
 
 
 def _largest(weights: Array, top_k: int) -> list[tuple[int, int, int, float]]:
-    """Returns (row, column, place of the head, weight) of the largest weights, the strongest last, to lie on top."""
+    """Returns (row, column, index of the head, weight) of the largest weights, the largest last, to be drawn on top."""
     flat = weights.ravel()
     found = np.flatnonzero(flat >= FAINTEST)
     if len(found) > top_k:
@@ -97,7 +99,7 @@ def _largest(weights: Array, top_k: int) -> list[tuple[int, int, int, float]]:
 
 
 def _legend(drawing: Drawing, heads: Sequence[int], y: float, room: float) -> float:
-    """Draws which colour is which head; returns where it ends."""
+    """Draws the legend of the heads' colors; returns its lower end."""
     x = MARGIN
     for place, head in enumerate(heads):
         text = f"head {head}" if place == 0 else str(head)
@@ -108,7 +110,7 @@ def _legend(drawing: Drawing, heads: Sequence[int], y: float, room: float) -> fl
 
 
 def _mark_segments(drawing: Drawing, tokens: Sequence[Token], ys: list[float], edge: float, line: float) -> None:
-    """Draws a rule beside each of two texts, with its letter."""
+    """Draws a rule next to each of two texts, with its letter."""
     for segment, group in groupby(range(len(tokens)), key=lambda place: tokens[place].segment):
         places = list(group)
         first, last = ys[places[0]] - line / 2 + 1, ys[places[-1]] + line / 2 - 1
@@ -122,7 +124,7 @@ def _description(weights: Array, sides: list[list[str]], heads: Sequence[int]) -
     lines = []
     for number, of_head in zip(heads, weights, strict=True):
         row, column = np.unravel_index(int(of_head.argmax()), of_head.shape)
-        pair = f"{isolated(sides[0][row])} → {isolated(sides[1][column])}"
+        pair = f"{isolate_direction(sides[0][row])} → {isolate_direction(sides[1][column])}"
         lines.append(f"head {number}: {pair} {of_head[row, column]:.2f}")
     return (
         f"Arcs from {len(sides[0])} tokens at the left to the {len(sides[1])} that they attend to at the right, the "

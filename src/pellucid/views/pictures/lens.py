@@ -1,44 +1,49 @@
-"""Draws the lens view: the word that each layer would write, shaded by its probability."""
+"""Draws the lens view: the prediction of each layer, shaded by its probability."""
 
 from collections.abc import Sequence
 from math import ceil
+from typing import TYPE_CHECKING
 
-from pellucid.analysis.lens import Lens
 from pellucid.errors import DataError
 from pellucid.tracing.trace import Trace
 from pellucid.views.canvas.colours import FAINT_INK, GOLD, INK, PAPER, RULE, shade
 from pellucid.views.canvas.drawing import MARGIN, PAGE, SMALL_SIZE, Drawing
 from pellucid.views.canvas.grid import scale_bar, widest
 from pellucid.views.canvas.shapes import Box, Label, Line
-from pellucid.views.canvas.text import isolated, label, labels, shorten
-from pellucid.views.choice import Choice
+from pellucid.views.canvas.text import isolate_direction, label, labels, shorten
+from pellucid.views.view_options import ViewOptions
+from pellucid.views.words import name_stage
+
+if TYPE_CHECKING:
+    from pellucid.analysis.lens import LogitLens
 
 FONT, LINE, GAP = 9.0, 17.0, 26.0
 NARROWEST, WIDEST = 34.0, 76.0
 DARK = 0.5
-"""The probability from which on a word stands in white."""
+"""The probability from which on a word is drawn in white."""
 MOST_TOLD = 20
 
 
-def show_lens(trace: Trace, choice: Choice) -> Drawing:
-    """Draws what each layer would have written. Raises DataError where the lens is not given."""
+def show_lens(trace: Trace, choice: ViewOptions) -> Drawing:
+    """Draws the predictions of each layer. Raises DataError without a lens."""
     if choice.lens is None:
         raise DataError(
-            "a trace alone does not tell what each layer would write: the model's output projection does",
-            "give `lens=pellucid.lens(model, trace)`",
+            "the logit lens requires the model's output projection, which a trace does not have",
+            "pass `lens=pellucid.logit_lens(model, trace)`",
         )
     what = "says" if choice.lens.sequence == "classes" else "would write"
     return draw_lens(choice.lens, choice.title or f"Logit lens: what each layer {what}", choice.pixels())
 
 
-def draw_lens(lens: Lens, title: str, width: float | None = None) -> Drawing:
-    """Draws a row a stage, the embedding on top, and a column a token that was written, with the likeliest word.
+def draw_lens(lens: "LogitLens", title: str, width: float | None = None) -> Drawing:
+    """Draws one row per stage, the embedding on top, and one column per output token, with the most probable word.
 
-    Where a page has not room for all columns, they go on below.
+    Columns that do not fit the page's width continue below.
     """
     columns = labels(lens.rows)
     words = [[shorten(label(row[0]), 12.0) for row in stage] for stage in lens.top]
-    left = widest(lens.stages) * FONT + 8
+    stages = [name_stage(stage) for stage in lens.stages]
+    left = widest(stages) * FONT + 8
     room = (width or PAGE) - 2 * MARGIN - left
     cell = min(WIDEST, max(NARROWEST, max(widest(row) for row in [columns, *words]) * FONT + 8))
     across = max(1, int(room / cell))
@@ -50,7 +55,7 @@ def draw_lens(lens: Lens, title: str, width: float | None = None) -> Drawing:
         for place, row in enumerate(chosen):
             name = shorten(columns[row], (cell - 4) / FONT)
             drawing.add(Label(name, x + (place + 0.5) * cell, y - 5, FONT, "middle", INK, bold=True))
-        for stage, name in enumerate(lens.stages):
+        for stage, name in enumerate(stages):
             top = y + stage * LINE
             drawing.add(Label(name, x - 6, top + LINE - 5, FONT, "end", FAINT_INK))
             for place, row in enumerate(chosen):
@@ -63,9 +68,14 @@ def draw_lens(lens: Lens, title: str, width: float | None = None) -> Drawing:
 
 
 def _cell(
-    drawing: Drawing, lens: Lens, words: Sequence[Sequence[str]], stage: int, row: int, at: tuple[float, float, float]
+    drawing: Drawing,
+    lens: "LogitLens",
+    words: Sequence[Sequence[str]],
+    stage: int,
+    row: int,
+    at: tuple[float, float, float],
 ) -> None:
-    """Draws the likeliest word of a stage for a row, with a line below it where it is the one that was written."""
+    """Draws the most probable word of a stage for a row, underlined if it is the actual output."""
     x, y, width = at
     probability = float(lens.probabilities[stage, row, 0])
     drawing.add(
@@ -82,21 +92,20 @@ def _cell(
 def _legend(drawing: Drawing, y: float, of_classes: bool) -> None:
     drawing.add(Line(((MARGIN, y + 7), (MARGIN + 16, y + 7)), GOLD, 1.5))
     written = "the label that was given" if of_classes else "the word that was written"
-    drawing.add(
-        Label(f"{written}; above each column it stands in the end", MARGIN + 21, y + 8.5, SMALL_SIZE, fill=FAINT_INK)
-    )
+    drawing.add(Label(f"{written}; the result is above each column", MARGIN + 21, y + 8.5, SMALL_SIZE, fill=FAINT_INK))
     scale_bar(drawing, MARGIN, y + 16, f"probability of the likeliest {'label' if of_classes else 'word'}")
 
 
-def _description(lens: Lens, columns: Sequence[str]) -> str:
-    """Tells from which stage on each word is the likeliest."""
+def _description(lens: "LogitLens", columns: Sequence[str]) -> str:
+    """Describes the stage from which on each word is the most probable."""
     told = []
     for row, name in enumerate(columns[:MOST_TOLD]):
-        since = lens.decided(row)
-        place = lens.stages[since] if since < len(lens.stages) else "never"
-        told.append(f"{isolated(name)} {place}")
+        since = lens.find_decision_stage(row)
+        place = name_stage(lens.stages[since]) if since < len(lens.stages) else "never"
+        told.append(f"{isolate_direction(name)} {place}")
     rest = f" and {len(columns) - MOST_TOLD} more" if len(columns) > MOST_TOLD else ""
+    first, last = map(name_stage, (lens.stages[0], lens.stages[-1]))
     return (
-        f"What the model would write if it stopped behind each of {len(lens.stages)} stages, {lens.stages[0]} to "
-        f"{lens.stages[-1]}. The stage from which on each word is the likeliest: {'; '.join(told)}{rest}."
+        f"What the model would write if it stopped after each of {len(lens.stages)} stages, {first} to {last}. The "
+        f"stage from which on each word is the likeliest: {'; '.join(told)}{rest}."
     )

@@ -1,4 +1,4 @@
-"""Draws the model view: all heads of all layers as small pictures, one image a kind of attention."""
+"""Draws the model view: all heads of all layers as thumbnails, one image per kind of attention."""
 
 from collections.abc import Mapping, Sequence
 
@@ -13,20 +13,21 @@ from pellucid.views.canvas.colours import FAINT_INK, HUE, INK, RULE, rgb, sequen
 from pellucid.views.canvas.drawing import MARGIN, PAGE, SMALL_SIZE, Drawing
 from pellucid.views.canvas.grid import scale_bar
 from pellucid.views.canvas.shapes import Box, Label, Pixels, Raster
-from pellucid.views.choice import IN_WORDS, Choice
+from pellucid.views.view_options import ViewOptions
+from pellucid.views.words import log_line
 
 Thumbnails = npt.NDArray[np.uint8]
 
 SIZE = 32
-"""The pixels of a thumbnail, across and down."""
+"""The width and height of a thumbnail in pixels."""
 LARGEST_SIDE, SMALLEST_SIDE = 52.0, 14.0
 SPACE = 2
 """The pixels between two thumbnails."""
 LABELS, NAME_SIZE = 30.0, 11.5
 
 
-def show_model(trace: Trace, choice: Choice) -> Drawing:
-    """Draws all attentions of a trace, or the one that is chosen; a single head that is chosen has a frame."""
+def show_model(trace: Trace, choice: ViewOptions) -> Drawing:
+    """Draws all attentions of a trace, or the selected one; a single selected head gets a frame."""
     names = [name for name in trace.attentions if name != "search.cross"]
     marked = {}
     if choice.attention or choice.layer is not None or choice.head is not None:
@@ -41,10 +42,10 @@ def show_model(trace: Trace, choice: Choice) -> Drawing:
 
 
 def thumbnails(attention: AttentionTrace, size: int = SIZE) -> Thumbnails:
-    """Returns the weights of all heads as small pictures, (N, H, size, size), 255 for a weight of 1.
+    """Returns the weights of all heads as thumbnails, (N, H, size, size), 255 for a weight of 1.
 
-    A pixel is the largest of the weights that it lies over, so that a single strong one is not lost; where there are
-    fewer tokens than pixels, a weight is several pixels.
+    A pixel is the maximum of the weights that it covers, so that a single large one stays visible; with fewer tokens
+    than pixels, a weight covers several pixels.
     """
     layers = (torch.from_numpy(attention.layer_weights(layer)) for layer in range(attention.num_layers))
     pooled = [F.adaptive_max_pool2d(weights[None], size)[0] for weights in layers]
@@ -58,7 +59,7 @@ def draw_model(
     marked: Mapping[str, Sequence[tuple[int, int]]] | None = None,
     width: float | None = None,
 ) -> Drawing:
-    """Draws thumbnails (N, H, 32, 32) by the name of their attention, a line a layer, the first at the top.
+    """Draws thumbnails (N, H, 32, 32) by the name of their attention, one line per layer, the first at the top.
 
     `marked`: (layer, head) pairs to draw a frame around.
     """
@@ -68,7 +69,7 @@ def draw_model(
     y = drawing.add_heading(title, "", width or PAGE)
     for name, part in thumbnails.items():
         y += 26
-        drawing.add(Label(IN_WORDS.get(name, name), MARGIN, y - 8, NAME_SIZE, fill=INK, bold=True))
+        drawing.add(Label(log_line(name), MARGIN, y - 8, NAME_SIZE, fill=INK, bold=True))
         y = _draw_part(drawing, part, y + 8, side, (marked or {}).get(name, ()))
     y += 16
     note = "largest weight under a pixel; rows top to bottom, columns left to right"
@@ -77,7 +78,7 @@ def draw_model(
 
 
 def _draw_part(drawing: Drawing, part: Thumbnails, y: float, side: float, marked: Sequence[tuple[int, int]]) -> float:
-    """Draws one kind of attention with its numbers; returns where it ends."""
+    """Draws one kind of attention with its numbers; returns its lower end."""
     num_layers, num_heads = part.shape[:2]
     x, space = MARGIN + LABELS, side * SPACE / (part.shape[2] + SPACE)
     drawing.add(
@@ -100,7 +101,7 @@ def _draw_part(drawing: Drawing, part: Thumbnails, y: float, side: float, marked
 
 
 def mosaic(part: Thumbnails) -> Pixels:
-    """Joins thumbnails (N, H, s, s) to one image (N * (s + 2), H * (s + 2), 3), with thin rules around each."""
+    """Joins thumbnails (N, H, s, s) into one image (N * (s + 2), H * (s + 2), 3), with thin rules around each."""
     num_layers, num_heads, side, _ = part.shape
     step = side + SPACE
     tiles = np.full((num_layers, num_heads, step, step, 3), 255, np.uint8)
@@ -110,5 +111,5 @@ def mosaic(part: Thumbnails) -> Pixels:
 
 
 def _description(thumbnails: Mapping[str, Thumbnails]) -> str:
-    kinds = (f"{IN_WORDS.get(name, name)}, {part.shape[0]} x {part.shape[1]}" for name, part in thumbnails.items())
+    kinds = (f"{log_line(name)}, {part.shape[0]} x {part.shape[1]}" for name, part in thumbnails.items())
     return f"A small heat map of every head, a line a layer: {'; '.join(kinds)}."

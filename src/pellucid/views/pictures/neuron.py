@@ -1,20 +1,20 @@
-"""Draws the neuron view, which shows where a score comes from: one query beside every key, and their products."""
+"""Draws the neuron view, which explains a score: one query next to every key, and their products."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 
-from pellucid.errors import DataError, argument
+from pellucid.errors import DataError, format_argument
 from pellucid.tracing.attention import Array
 from pellucid.tracing.tokens import Token
 from pellucid.tracing.trace import Trace
-from pellucid.views.canvas.colours import EMPTY, FAINT_INK, HUE, INK, RULE, diverging
+from pellucid.views.canvas.colours import EMPTY, FAINT_INK, HUE, INK, RULE, map_diverging_colours
 from pellucid.views.canvas.drawing import MARGIN, PAGE, SMALL_SIZE, Drawing
 from pellucid.views.canvas.grid import scale_bar, widest
 from pellucid.views.canvas.shapes import Box, Label, Raster
-from pellucid.views.canvas.text import isolated, label, labels
-from pellucid.views.choice import Choice, title_of
+from pellucid.views.canvas.text import isolate_direction, label, labels
+from pellucid.views.view_options import ViewOptions, format_title
 
 MOST_KEYS = 60
 FONT, LINE = 11.0, 15.0
@@ -25,7 +25,7 @@ TOP = 8
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Products:
-    """Holds what the scores of one query are made of. M keys, K the width of a head."""
+    """Holds the terms of the scores of one query. M keys, K the width of a head."""
 
     query: Array
     """(K,)."""
@@ -38,11 +38,11 @@ class Products:
     masked: np.ndarray
     """(M,), True where the query may not attend."""
     divided: bool = True
-    """False where the model does not divide by sqrt(K) as equation 1 does: T5. `query` is what it multiplied."""
+    """False if the model does not divide by sqrt(K) as equation 1 does: T5. `query` is the vector it multiplied."""
 
     @property
     def parts(self) -> Array:
-        """Computes what each dimension adds to each score: q_i k_ji / sqrt(K), (M, K); undivided where the model is."""
+        """Computes each dimension's part of each score: q_i k_ji / sqrt(K), (M, K); undivided if the model does not."""
         parts: Array = self.query * self.keys / np.float32(np.sqrt(len(self.query)) if self.divided else 1)
         return parts
 
@@ -53,25 +53,25 @@ class Products:
         return scores
 
 
-def show_neuron(trace: Trace, choice: Choice) -> Drawing:
-    """Draws one query of a head of a trace. Raises DataError for several heads, ready-made weights, or a wrong row."""
+def show_neuron(trace: Trace, choice: ViewOptions) -> Drawing:
+    """Draws a query of a head of a trace. Raises DataError for several heads, ready-made weights or an invalid row."""
     choice = replace(choice, head=0 if choice.head is None else choice.head)
     (attention, layer), head = choice.place(trace), choice.head
     if not isinstance(head, int):
-        raise DataError(f"the view neuron is of one head, not of `head` {head!r}", "choose a number")
+        raise DataError(f"the view neuron requires one head, not `head` {head!r}", "choose a number")
     if attention.q is None or attention.k is None:
-        raise DataError(f"`{attention.name}` holds ready-made weights: there are no queries and keys to show")
+        raise DataError(f"`{attention.name}` was made from weights, and has no queries and keys to show")
     queries, row = trace.sequences[attention.queries], choice.row
     if row is None:
         row = next((n for n, token in enumerate(queries) if not token.special), 0)
     if not 0 <= row < len(queries):
         raise DataError(
-            f"{argument('row', row)} of `{attention.name}` must be in 0..{len(queries) - 1}", "rows count from 0"
+            f"{format_argument('row', row)} of `{attention.name}` must be in 0..{len(queries) - 1}", "rows count from 0"
         )
     key_head, bias = head // (attention.num_heads // attention.num_kv_heads), attention.bias
     divided, query = trace.divides_scores, attention.q[layer, head, row].astype(np.float32)
     products = Products(
-        query=query if divided else query / np.float32(np.sqrt(len(query))),  # a trace has sqrt(K) in it
+        query=query if divided else query / np.float32(np.sqrt(len(query))),  # a trace includes sqrt(K)
         keys=attention.k[layer, key_head].astype(np.float32),
         bias=None if bias is None else bias[layer % len(bias), head % bias.shape[1], row].astype(np.float32),
         weights=attention.weights(layer, head)[row],
@@ -80,16 +80,16 @@ def show_neuron(trace: Trace, choice: Choice) -> Drawing:
     )
     shared = f"Keys of key head {key_head}, which heads share." if attention.num_kv_heads < attention.num_heads else ""
     turned = "Rotary positions have turned query and keys." if attention.rotary_base else ""
-    title, note = choice.title or title_of(attention.name, layer, [head]), " ".join(filter(None, (shared, turned)))
+    title, note = choice.title or format_title(attention.name, layer, [head]), " ".join(filter(None, (shared, turned)))
     return draw_neuron(products, queries[row], trace.sequences[attention.keys], title, choice.pixels(), note)
 
 
 def draw_neuron(
     products: Products, query: Token, keys: Sequence[Token], title: str, width: float | None = None, note: str = ""
 ) -> Drawing:
-    """Draws a line a key: the key, its product with the query element by element, their sum, and the weight.
+    """Draws one line per key: the key, its elementwise product with the query, the sum, and the weight.
 
-    Beyond 60 keys the 60 of the largest weights are shown, in their order.
+    Of more than 60 keys only the 60 with the largest weights are shown, in their order.
     """
     room = (width or PAGE) - 2 * MARGIN
     shown = np.sort(np.argsort(-products.weights, kind="stable")[:MOST_KEYS])
@@ -126,14 +126,15 @@ def draw_neuron(
 
 
 def strongest(products: Products, keys: Sequence[Token]) -> str:
-    """Says in a sentence how much of the largest score its eight largest dimensions make."""
+    """Returns a sentence: how much of the largest score its eight largest dimensions contribute."""
     place = int(products.weights.argmax())
     parts = products.parts[place]
     if len(parts) <= TOP or not abs(parts.sum()) > 1e-6:
         return ""
     top = np.argsort(-np.abs(parts), kind="stable")[:TOP]
     return (
-        f"Of the score of {isolated(label(keys[place]))}, {_figure(parts.sum())}, the {TOP} largest of {len(parts)} "
+        f"Of the score of {isolate_direction(label(keys[place]))}, {_figure(parts.sum())}, the {TOP} largest of "
+        f"{len(parts)} "
         f"products make {_figure(parts[top].sum())}."
     )
 
@@ -145,12 +146,13 @@ def _figure(value: float, form: str = ".2f") -> str:
 def _strip(drawing: Drawing, values: Array, x: float, y: float, width: float, height: float) -> None:
     """Draws a line of small squares for each vector."""
     drawing.add(
-        Raster(x, y, width, height, diverging(values)), Box(x, y, width, height, stroke=RULE, stroke_width=0.75)
+        Raster(x, y, width, height, map_diverging_colours(values)),
+        Box(x, y, width, height, stroke=RULE, stroke_width=0.75),
     )
 
 
 def _numbers(drawing: Drawing, products: Products, shown: np.ndarray, x: float, y: float) -> None:
-    """Draws the columns of figures: score, bias, weight with a bar."""
+    """Draws the columns of numbers: score, bias, weight with a bar."""
     x_bias = x + SCORE_WIDTH
     x_weight = x_bias + (BIAS_WIDTH if products.bias is not None else 0) + STRIP_GAP
     headings = [("score", x_bias, "end"), ("weight", x_weight, "start")]
@@ -173,6 +175,9 @@ def _numbers(drawing: Drawing, products: Products, shown: np.ndarray, x: float, 
 def _description(products: Products, query: Token, keys: Sequence[Token]) -> str:
     order = np.argsort(-products.weights, kind="stable")[:5]
     lines = (
-        f"{isolated(label(keys[i]))} score {products.scores[i]:.2f} weight {products.weights[i]:.3f}" for i in order
+        f"{isolate_direction(label(keys[i]))} score {products.scores[i]:.2f} weight {products.weights[i]:.3f}"
+        for i in order
     )
-    return f"What the query {isolated(label(query))} makes of each key. The largest weights: {'; '.join(lines)}."
+    return (
+        f"What the query {isolate_direction(label(query))} makes of each key. The largest weights: {'; '.join(lines)}."
+    )

@@ -1,4 +1,4 @@
-"""Draws the text view: both texts as running text, the read one shaded by where the chosen word looked."""
+"""Draws the text view: both texts as running text, the keys shaded by the attention of the selected token."""
 
 import unicodedata
 from collections.abc import Sequence
@@ -14,19 +14,19 @@ from pellucid.views.canvas.colours import FAINT_INK, GOLD, INK, PAPER, shade
 from pellucid.views.canvas.drawing import MARGIN, PAGE, SMALL_SIZE, Drawing
 from pellucid.views.canvas.grid import scale_bar
 from pellucid.views.canvas.shapes import Box, Label
-from pellucid.views.canvas.text import isolated, label, labels, text_width, visible
-from pellucid.views.choice import Choice, select
+from pellucid.views.canvas.text import isolate_direction, label, labels, text_width, visible
+from pellucid.views.view_options import ViewOptions, select
 
 FONT, LINE, PAD = 13.0, 30.0, 1.5
 NUMBERED, LEAST_NUMBERED = 6, 0.1
-"""So many of the largest weights are written below their words, if they are this large."""
+"""The number of largest weights that are written below their words, and the least weight that is written."""
 DARK = 0.6
 
 
-def show_text(trace: Trace, choice: Choice) -> Drawing:
-    """Draws where a word looked, by the mean of the layer's heads or the head that is chosen.
+def show_text(trace: Trace, choice: ViewOptions) -> Drawing:
+    """Draws the attention of a token, by the mean of the layer's heads or the selected head.
 
-    Without a row it is the first that is no special token. Raises DataError for a row that there is not.
+    The default row is the first that is not a special token. Raises DataError for a row out of range.
     """
     found = select(trace, choice if choice.head is not None else replace(choice, head="mean"))
     row = choice.row
@@ -53,7 +53,7 @@ def draw_text(
     width: float | None = None,
     note: str = "",
 ) -> Drawing:
-    """Draws the weights (M,) of a row as shades behind the words of the columns.
+    """Draws the weights (M,) of a row as shades under the words of the columns.
 
     `same`: rows and columns are one text, which is drawn once.
     """
@@ -79,7 +79,7 @@ def _paragraph(
     page: float,
     most: float,
 ) -> float:
-    """Draws a running text, from the right where it is written so; returns where it ends."""
+    """Draws running text, right to left if its script is; returns its lower end."""
     drawing.add(Label(heading, MARGIN, y + 8, SMALL_SIZE, fill=FAINT_INK))
     y += 14
     room = page - 2 * MARGIN
@@ -87,7 +87,7 @@ def _paragraph(
     leftwards = _runs_left(tokens)
     x = 0.0
     for place, token in enumerate(tokens):
-        text = _spelled(token)
+        text = _format_token(token)
         width = text_width(text) * FONT + 2 * PAD
         space = 0.3 * FONT if place and not _joins(tokens[place - 1], token) else 0.0
         if x and x + space + width > room:
@@ -112,14 +112,14 @@ def _word(drawing: Drawing, text: str, at: tuple[float, float, float], share: fl
     drawing.add(Label(text, x + width / 2, y + 13.5, FONT, "middle", PAPER if share >= DARK else INK))
 
 
-def _spelled(token: Token) -> str:
-    """Returns a token as it stands in a text: cut where it is long, without the space before it."""
+def _format_token(token: Token) -> str:
+    """Returns a token as shown in a text: shortened if it is long, without the space before it."""
     shown = label(token)
     return shown if token.special or token.text.strip() else visible(token.text) or shown
 
 
 def _joins(before: Token, token: Token) -> bool:
-    """Tells if no space stands between two tokens."""
+    """Returns True if no space separates two tokens."""
     if before.special or token.special:
         return False
     if token.word is not None and token.word == before.word:
@@ -129,7 +129,7 @@ def _joins(before: Token, token: Token) -> bool:
 
 
 def _runs_left(tokens: Sequence[Token]) -> bool:
-    """Tells if the first letter with a direction is of a script that runs from right to left."""
+    """Returns True if the first letter with a direction belongs to a right-to-left script."""
     letters = (unicodedata.bidirectional(c) for token in tokens if not token.special for c in token.text)
     return next((kind in ("R", "AL") for kind in letters if kind in ("L", "R", "AL")), False)
 
@@ -137,5 +137,5 @@ def _runs_left(tokens: Sequence[Token]) -> bool:
 def _description(weights: Array, row: int, rows: Sequence[Token], columns: Sequence[Token]) -> str:
     names = labels(columns)
     order = np.argsort(-weights, kind="stable")[:NUMBERED].tolist()
-    told = "; ".join(f"{isolated(names[place])} {weights[place]:.2f}" for place in order)
-    return f"The text, shaded by how much {isolated(labels(rows)[row])} looked at each word. Most: {told}."
+    told = "; ".join(f"{isolate_direction(names[place])} {weights[place]:.2f}" for place in order)
+    return f"The text, shaded by how much {isolate_direction(labels(rows)[row])} looked at each word. Most: {told}."

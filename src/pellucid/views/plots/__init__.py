@@ -1,1 +1,1 @@
-"""Draws the parts of a Transformer, each from what the code that runs gives."""
+"""Plots parts of a Transformer from the output of the code that runs in models and training."""

@@ -1,4 +1,4 @@
-"""Draws means with their intervals, a line each, and the single values that they come from."""
+"""Draws means with their intervals, one per line, and the single values of each mean."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -11,7 +11,7 @@ from pellucid.views.canvas.text import text_width
 
 ROW = 22.0
 MOST_NAME = 0.45
-"""The part of the page that names may take."""
+"""The largest share of the page's width for names."""
 
 
 @dataclass(frozen=True)
@@ -20,7 +20,7 @@ class IntervalRow:
 
     name: str
     values: tuple[float, ...]
-    """One a seed; they stand as rings."""
+    """One per seed; drawn as rings."""
     mean: float
     half_width: float | None
     """None: no interval is drawn."""
@@ -29,12 +29,12 @@ class IntervalRow:
 def plot_intervals(
     rows: Sequence[IntervalRow], *, title: str, unit: str, note: str = "", width: str | float | None = None
 ) -> Drawing:
-    """Draws a line for each row, from above: single values as rings, the mean as a dot, its interval as a bar.
+    """Draws a line for each row, from the top: single values as rings, the mean as a dot, its interval as a bar.
 
     Args:
         rows: at least one.
-        unit: what the horizontal axis counts.
-        note: stands below the title.
+        unit: the unit of the horizontal axis.
+        note: a line below the title.
     """
     shown = picture_width(width)
     page = shown or PAGE
@@ -45,7 +45,7 @@ def plot_intervals(
     drawing = Drawing(title, f"Means by setting, in {unit}. {'; '.join(said)}.")
     top = drawing.add_heading(title, note, page) + 6
     room = MOST_NAME * page
-    names = [_shortened(row.name, room / SMALL_SIZE) for row in rows]
+    names = [_shorten(row.name, room / SMALL_SIZE) for row in rows]
     left = MARGIN + min(room, max(text_width(name) for name in names) * SMALL_SIZE) + 12
     right, bottom = page - MARGIN - 8, top + ROW * len(rows) + 4
     ends = [end for row in rows for end in (row.mean - (row.half_width or 0), row.mean + (row.half_width or 0))]
@@ -75,8 +75,8 @@ def plot_intervals(
     return drawing.finish(shown)
 
 
-def _shortened(name: str, most: float) -> str:
-    """Returns a name that takes at most so many font sizes, with its middle cut out."""
+def _shorten(name: str, most: float) -> str:
+    """Returns a name of at most `most` font sizes, with its middle cut out."""
     if text_width(name) <= most:
         return name
     kept = len(name)

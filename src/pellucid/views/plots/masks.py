@@ -1,4 +1,4 @@
-"""Draws the masks that a model is given: which position may attend to which."""
+"""Draws attention masks: which position may attend to which."""
 
 from collections.abc import Sequence
 
@@ -7,7 +7,7 @@ import torch
 
 from pellucid.errors import DataError
 from pellucid.model.masks import causal_mask, padding_mask
-from pellucid.views.canvas.colours import HUE, hatched, masked_swatch, rgb
+from pellucid.views.canvas.colours import HUE, hatch_masked, make_masked_swatch, rgb
 from pellucid.views.canvas.drawing import MARGIN, PAGE, Drawing, picture_width
 from pellucid.views.canvas.grid import MapPanel, draw_map, swatch
 from pellucid.views.canvas.shapes import Label
@@ -16,7 +16,7 @@ from pellucid.views.canvas.text import shorten, visible
 PAD, WORD = 0, 1
 PAD_LABEL = "<pad>"
 LONGEST = 1024
-"""The most tokens of a sentence that a picture can still show."""
+"""The largest number of tokens of a sentence in a picture."""
 LARGEST_CELL = 20.0
 PANEL_GAP, SENTENCE_SIZE = 16.0, 12.0
 
@@ -31,29 +31,35 @@ def plot_masks(
 ) -> Drawing:
     """Draws the padding mask, the causal mask and both together, for each sentence of a batch.
 
-    The batch is of sentences of these `lengths`, or of these `texts`, cut at spaces; the masks are those of
-    `padding_mask` and `causal_mask`, which all models use. With `targets`, the length of each sentence's translation,
-    it is the mask of cross-attention instead, (T, S): every position of the target may attend to all of its source.
+    The batch has sentences of these `lengths`, or these `texts`, split at spaces; the masks come from `padding_mask`
+    and `causal_mask`, which all models use. With `targets`, the length of each sentence's translation, it is the mask
+    of cross-attention instead, (T, S): every target position may attend to its whole source.
 
-    Raises DataError for neither or both, for a length outside of 1..1024, and where there is not a target for each
-    sentence.
+    Raises DataError if both or none of `lengths` and `texts` are given, for a length outside of 1..1024, and if the
+    numbers of targets and sentences differ.
     """
     if bool(lengths) == bool(texts):
-        raise DataError("masks are of a batch: give either `lengths` or `texts`", "for instance lengths 5 and 3")
+        raise DataError("the masks of a batch require either `lengths` or `texts`", "for instance lengths 5 and 3")
     shown = picture_width(width)
     page = shown or PAGE
     for name, given in (("lengths", lengths), ("targets", targets)):
         for length in given:
             if length < 1:
-                raise DataError(f"`{name}` {list(given)}: {length} must be at least 1", "give each sentence a token")
+                raise DataError(
+                    f"`{name}` {list(given)}: {length} must be at least 1", "use at least one token per sentence"
+                )
     longest = max([*lengths, *(len(text.split()) for text in texts)])
     if (largest := max([longest, *targets])) > LONGEST:
-        raise DataError(f"a sentence of {largest:,} tokens has no picture: at most {LONGEST:,}", "draw a shorter one")
+        raise DataError(
+            f"a sentence of {largest:,} tokens is too long for a picture; at most {LONGEST:,}", "use a shorter one"
+        )
     if targets and len(targets) != (sentences := len(lengths) or len(texts)):
-        raise DataError(f"`targets` {list(targets)} are not as many as the sentences ({sentences})", "give each one")
+        raise DataError(
+            f"`targets` {list(targets)} must have one value per sentence ({sentences})", "pass one value per sentence"
+        )
     batch = [text.split() for text in texts] or [[str(n + 1) for n in range(length)] for length in lengths]
     if not all(batch):
-        raise DataError("a text without words has no mask", "give texts with at least a word")
+        raise DataError("a text without words has no mask", "use texts with at least one word")
     ids = torch.tensor([[WORD] * len(words) + [PAD] * (longest - len(words)) for words in batch])
     padding, causal = padding_mask(ids, PAD), causal_mask(longest)
     assert padding is not None, "there is a pad id"
@@ -84,11 +90,11 @@ def plot_masks(
 def _line(
     drawing: Drawing, panels: dict[str, torch.Tensor], rows: list[str], columns: list[str], y: float, room: float
 ) -> float:
-    """Draws the masks of a sentence side by side; returns where they end."""
+    """Draws the masks of a sentence side by side; returns the lower end of the masks."""
     x, bottom, share = MARGIN, y, (room - (len(panels) - 1) * PANEL_GAP) / len(panels)
     for name, mask in panels.items():
         filled = np.broadcast_to(rgb(HUE).astype(np.uint8), (*mask.shape, 3))
-        pixels = hatched(np.ascontiguousarray(filled), mask.numpy())
+        pixels = hatch_masked(np.ascontiguousarray(filled), mask.numpy())
         right, below = draw_map(drawing, MapPanel(name, pixels, rows, columns, strong=False), x, y, share, LARGEST_CELL)
         x, bottom = max(right, x + share) + PANEL_GAP, max(bottom, below)
     return bottom + PANEL_GAP
@@ -96,4 +102,4 @@ def _line(
 
 def _legend(drawing: Drawing, y: float) -> None:
     reach = swatch(drawing, MARGIN, y, HUE, "may attend")
-    swatch(drawing, reach + 18, y, masked_swatch(), "masked")
+    swatch(drawing, reach + 18, y, make_masked_swatch(), "masked")

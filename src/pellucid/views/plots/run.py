@@ -1,7 +1,5 @@
-"""Draws what a run's log says: losses, scores, learning rate, gradients and speed over its steps."""
+"""Plots a run's log: losses, scores, learning rate, gradients and speed over its steps."""
 
-import json
-import tomllib
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -9,7 +7,8 @@ from typing import Any
 import numpy as np
 
 from pellucid.errors import DataError, PellucidError
-from pellucid.files.reading import MOST_SETTINGS_BYTES, read_text
+from pellucid.files.budget import MOST_LOG_BYTES, MOST_SETTINGS_BYTES, read_bytes
+from pellucid.files.reading import parse_json, parse_toml, read_text
 from pellucid.training.log import METRICS
 from pellucid.views.canvas.chart import Panel, Series, draw_panel
 from pellucid.views.canvas.drawing import MARGIN, PAGE, Drawing, picture_width
@@ -20,26 +19,25 @@ CHARTS: tuple[tuple[str, tuple[tuple[str, str, str], ...], bool], ...] = (
     ("Accuracy", (("validation", "accuracy", ""),), False),
     ("Learning rate", (("train", "learning_rate", ""),), False),
     ("Gradient norm", (("train", "gradient_norm", ""),), True),
-    ("Tokens a second", (("train", "tokens_per_second", ""),), False),
+    ("Tokens per second", (("train", "tokens_per_second", ""),), False),
 )
 """The title, the (event, key, name) of each line, and True for a logarithmic axis."""
-FROM_ZERO = {"Learning rate", "Tokens a second"}
+FROM_ZERO = {"Learning rate", "Tokens per second"}
 GAP = 18.0
 FEW = 3
-"""The settings that a legend names of each run."""
+"""The largest number of settings per run in a legend."""
 
 
 def plot_run(
     *runs: str | Path, names: Sequence[str] = (), title: str = "", width: str | float | None = None
 ) -> Drawing:
-    """Draws the metrics of a run, or of several side by side: a chart for each that their logs hold.
+    """Plots the metrics of a run, or of several runs: one chart for each metric in their logs.
 
     Args:
         runs: run folders, or metrics.jsonl files.
-        names: of the runs; without them those of the folders, each with the settings of its recipe that the others'
-            have otherwise.
+        names: the names of the runs; by default their folders, each with the settings that differ from the other runs.
 
-    Raises DataError for a run without a log, or whose log holds no step yet.
+    Raises DataError for a run without a log, or without a step in its log.
     """
     shown = picture_width(width)
     page = shown or PAGE
@@ -60,7 +58,7 @@ def plot_run(
 
 
 def _names(runs: Sequence[str | Path], given: Sequence[str]) -> list[str]:
-    """Names the runs: as given, else by their folder and what they differ by, and the one above where two are alike."""
+    """Returns the names of the runs: given ones, else folder (with its parent if ambiguous) and differing settings."""
     paths = [Path(run).resolve() for run in runs]
     own = [path.name for path in paths]
     longer = [
@@ -72,7 +70,7 @@ def _names(runs: Sequence[str | Path], given: Sequence[str]) -> list[str]:
 
 
 def _differences(runs: Sequence[Path]) -> list[str]:
-    """Returns of each run the settings that not all runs have alike, a few of them; empty where they are unknown."""
+    """Returns for each run a few of the settings that differ between the runs; empty if they are unknown."""
     recipes = [_settings(run) for run in runs]
     if not all(recipes):
         return [""] * len(runs)
@@ -86,10 +84,10 @@ def _differences(runs: Sequence[Path]) -> list[str]:
 
 
 def _settings(run: Path) -> dict[str, Any]:
-    """Returns the settings of a run's recipe as {"train.steps": 100}; none where there is no recipe to be read."""
+    """Returns the settings of a run's recipe as {"train.steps": 100}; empty if it has no readable recipe."""
     try:
-        tables = tomllib.loads(read_text(run / "recipe.toml", MOST_SETTINGS_BYTES))
-    except (PellucidError, OSError, tomllib.TOMLDecodeError):
+        tables = parse_toml(read_text(run / "recipe.toml", MOST_SETTINGS_BYTES))
+    except (PellucidError, OSError, ValueError):
         return {}
     return {
         f"{section}.{key}": value
@@ -102,7 +100,7 @@ def _settings(run: Path) -> dict[str, Any]:
 def _panel(
     chart: tuple[str, tuple[tuple[str, str, str], ...], bool], logs: dict[str, list[dict[str, Any]]]
 ) -> Panel | None:
-    """Returns the chart, or None where no log has anything for it."""
+    """Returns the chart, or None if no log has data for it."""
     title, keys, logarithmic = chart
     lines = []
     for run, log in logs.items():
@@ -128,27 +126,27 @@ def _description(panels: Sequence[Panel]) -> str:
 
 
 def read_metrics(run: str | Path) -> list[dict[str, Any]]:
-    """Reads the lines of a run's metrics.jsonl, or of the file itself; a last one that is being written is left out.
+    """Reads the lines of a run's metrics.jsonl, or of the file itself; an incomplete last line is skipped.
 
-    Raises DataError where there is no such file, or a line does not come from a run.
+    Raises DataError if the file does not exist, or a line was not written by a run.
     """
     path = Path(run) / METRICS if Path(run).is_dir() else Path(run)
     if not path.is_file():
-        raise DataError(f"there is no file `{path}`", "name a run folder that training has begun in")
+        raise DataError(f"no file `{path}`", "name a run folder in which training has begun")
     found = []
-    for number, line in enumerate(path.read_bytes().splitlines(keepends=True), start=1):
+    for number, line in enumerate(read_bytes(path, MOST_LOG_BYTES).splitlines(keepends=True), start=1):
         if not line.endswith(b"\n"):
             break
         try:
-            table = json.loads(line)
+            table = parse_json(line)
             found.append(table | {"event": str(table["event"]), "step": int(table["step"])})
-        except (ValueError, KeyError, TypeError) as error:
+        except (ValueError, KeyError, TypeError, OverflowError) as error:
             raise DataError(f"line {number} of `{path}` is not a line of a run's log", "name a run folder") from error
     return found
 
 
 def column(lines: list[dict[str, Any]], event: str, key: str) -> tuple[np.ndarray, np.ndarray]:
-    """Returns steps and values of a key, of the lines of one event that have it."""
+    """Returns the steps and values of a key from the lines of an event that contain it."""
     rows = [(line["step"], line[key]) for line in lines if line["event"] == event and _is_number(line.get(key))]
     table = np.array(rows, np.float64).reshape(-1, 2)
     return table[:, 0], table[:, 1]

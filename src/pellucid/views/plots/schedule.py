@@ -1,4 +1,4 @@
-"""Draws the learning rate over the steps, as training computes it."""
+"""Plots the learning rate over the steps, as training computes it."""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -10,16 +10,16 @@ from pellucid.config import KEYS, RECIPE, Recipe
 from pellucid.config.tables import split_override
 from pellucid.errors import DataError
 from pellucid.training.log import METRICS
-from pellucid.training.schedule import UNDECIDED, Ending, learning_rate
+from pellucid.training.schedule import UNDECIDED, DecayPlan, learning_rate
 from pellucid.views.canvas.chart import Panel, Series, draw_panel
 from pellucid.views.canvas.drawing import MARGIN, PAGE, Drawing, picture_width
 from pellucid.views.plots.run import read_metrics
 
 MOST_STEPS = 1_000
-"""The number of steps at which the rate is computed; bends lie within one of them."""
+"""The number of steps at which the rate is computed; a bend is located to within one of them."""
 
-Endings = Mapping[int, Ending]
-"""The endings of a run, by the steps after which they were decided; none: as its settings have it."""
+Endings = Mapping[int, DecayPlan]
+"""The decay plans of a run, by the steps after which they were decided; empty: the plan of the settings."""
 
 
 def plot_schedule(
@@ -29,21 +29,21 @@ def plot_schedule(
     title: str = "",
     width: str | float | None = None,
 ) -> Drawing:
-    """Draws the learning rate of each step, by recipes: a shipped one's name, a file, a run's folder, or a Recipe.
+    """Plots the learning rate of each step, by recipes: the name of a shipped one, a file, a run folder, or a Recipe.
 
-    Settings are a recipe as well: `model.d_model=512,train.warmup_steps=4000` differs from the defaults in these two.
-    Without any recipe the curve is that of `settings` alone.
+    A list of settings is a recipe, too: `model.d_model=512,train.warmup_steps=4000` changes these two defaults. Without
+    any recipe the curve shows `settings` alone.
 
-    Of a run whose rate fell by the clock or on a plateau, the curve is the one that it took. `settings`, such as
-    `train.warmup_steps=8000`, win over every recipe. Raises ConfigError for an unknown recipe.
+    For a run whose decay began by a time budget or on a plateau, the curve shows the actual rate. `settings`, such as
+    `train.warmup_steps=8000`, override every recipe. Raises ConfigError for an unknown recipe.
     """
     shown = picture_width(width)
     page = shown or PAGE
     if not recipes and not settings:
-        raise DataError("a schedule is of a recipe: none is given", "name one, or a run, or settings")
+        raise DataError("a schedule requires a recipe: none is given", "name one, or a run, or settings")
     curves: dict[str, tuple[Recipe, Endings]] = {}
     for number, given in enumerate(recipes or (",".join(settings),)):
-        recipe, endings = _loaded(given, settings)
+        recipe, endings = _load(given, settings)
         name = names[number] if number < len(names) else _name(given, recipe)
         curves[name if name not in curves else f"{name} ({number + 1})"] = (recipe, endings)
     lines = tuple(_curve(name, *curve) for name, curve in curves.items())
@@ -54,21 +54,21 @@ def plot_schedule(
     return drawing.finish(shown)
 
 
-def _loaded(given: str | Path | Recipe, settings: Sequence[str]) -> tuple[Recipe, Endings]:
+def _load(given: str | Path | Recipe, settings: Sequence[str]) -> tuple[Recipe, Endings]:
     if isinstance(given, Recipe):
         return given, {}
     folder = Path(given)
     if "=" in str(given) and not folder.exists():
-        return _of_settings([*settings, *str(given).split(",")]), {}
+        return _make_recipe([*settings, *str(given).split(",")]), {}
     if not (folder / RECIPE).is_file():
         return Recipe.load(given, list(settings)), {}
     lines = read_metrics(folder) if (folder / METRICS).is_file() else []
     decided = [line for line in lines if line["event"] in ("clock", "plateau")]
-    endings = {line["step"]: Ending(line.get("falls_at", line["step"]), line["last_step"]) for line in decided}
+    endings = {line["step"]: DecayPlan(line.get("falls_at", line["step"]), line["last_step"]) for line in decided}
     return Recipe.load(folder / RECIPE, list(settings)), endings
 
 
-def _of_settings(settings: Sequence[str]) -> Recipe:
+def _make_recipe(settings: Sequence[str]) -> Recipe:
     """Returns the defaults with these settings."""
     tables: dict[str, Any] = {}
     for section, key, value in (split_override(setting, KEYS) for setting in settings):
@@ -87,12 +87,12 @@ def _curve(name: str, recipe: Recipe, endings: Endings) -> Series:
     bends = [recipe.train.warmup_steps, *endings]
     steps = np.unique(np.concatenate([np.linspace(1, last, MOST_STEPS), [b for b in bends if b <= last]]).round())
 
-    def ending_of(step: float) -> Ending | None:
-        """Returns the ending that was known when the step was taken; None: the planned one."""
+    def find_ending(step: float) -> DecayPlan | None:
+        """Returns the decay plan that was known when the step was taken; None: the planned one."""
         before = [decided for decided in endings if decided < step]
         return endings[max(before)] if before else UNDECIDED if endings else None
 
-    rates = [learning_rate(int(step), recipe.train, recipe.model.d_model, ending_of(step)) for step in steps]
+    rates = [learning_rate(int(step), recipe.train, recipe.model.d_model, find_ending(step)) for step in steps]
     return Series(name, steps, np.array(rates))
 
 

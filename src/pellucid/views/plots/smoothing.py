@@ -1,4 +1,4 @@
-"""Draws label smoothing (section 5.4): the target that the loss pulls towards, and the loss of an ever surer model."""
+"""Plots label smoothing (section 5.4): the loss's target distribution, and the loss by the model's confidence."""
 
 import numpy as np
 import torch
@@ -17,9 +17,10 @@ MOST_BARS = 60
 def plot_smoothing(
     label_smoothing: float = 0.1, vocab_size: int = 12, *, title: str = "", width: str | float | None = None
 ) -> Drawing:
-    """Draws the distribution over `vocab_size` words of the lowest loss, and the loss by the right word's probability.
+    """Plots the distribution over `vocab_size` tokens with the lowest loss, and the loss by the right token's
+    probability.
 
-    Both are taken from `smoothed_cross_entropy`: its gradient is the model's distribution less the target's.
+    Both are computed from `smoothed_cross_entropy`: its gradient is the model's distribution minus the target's.
     Raises DataError for a smoothing outside of 0..1, or a vocabulary outside of 2..60.
     """
     if not 0 <= label_smoothing < 1:
@@ -46,7 +47,7 @@ def plot_smoothing(
 
 
 def target_distribution(label_smoothing: float, vocab_size: int, word: int) -> np.ndarray:
-    """Returns the distribution at which the loss is lowest, (V,): the softmax less the loss's gradient."""
+    """Returns the distribution with the lowest loss, (V,): the softmax minus the loss's gradient."""
     logits = torch.zeros(1, vocab_size, dtype=torch.float64, requires_grad=True)
     smoothed_cross_entropy(logits, torch.tensor([word]), label_smoothing).backward()  # type: ignore[no-untyped-call]
     assert logits.grad is not None
@@ -54,7 +55,7 @@ def target_distribution(label_smoothing: float, vocab_size: int, word: int) -> n
 
 
 def loss_by_confidence(label_smoothing: float, vocab_size: int) -> tuple[np.ndarray, np.ndarray]:
-    """Returns probabilities of the right word, and the loss at each."""
+    """Returns probabilities of the right token, and the loss at each."""
     right = torch.linspace(0.02, 0.999, 240, dtype=torch.float64)
     others = ((1 - right) / (vocab_size - 1))[:, None].expand(-1, vocab_size - 1)
     logits = torch.cat([right[:, None], others], dim=1).log()
@@ -64,7 +65,7 @@ def loss_by_confidence(label_smoothing: float, vocab_size: int) -> tuple[np.ndar
 
 
 def _bars(drawing: Drawing, target: np.ndarray, y: float, room: float) -> float:
-    """Draws a bar a word; returns where they end."""
+    """Draws a bar per token; returns the lower end of the bars."""
     step = min(40.0, room / len(target))
     drawing.add(Label("Target", MARGIN, y + 12, 11.5, fill=INK, bold=True))
     bottom = y + 30 + BARS_HEIGHT

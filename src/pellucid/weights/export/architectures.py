@@ -1,4 +1,4 @@
-"""Tables of what the classes of transformers can express of our models, beside those by which files are read."""
+"""Tables of the models that the classes of transformers can express, in addition to the tables for reading files."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -20,25 +20,27 @@ class Architecture:
     family: Family
     """The table of its settings' and parameters' names."""
     needs: Mapping[str, Any]
-    """Fields of ModelConfig, as `resolved` has them, with the one value that the class has."""
+    """Fields of ModelConfig, as in `resolved`, with the only value that the class supports."""
     settings: Mapping[str, str]
-    """Settings that `family.fields` leaves out, each with the key of `resolved` that stands there."""
+    """Settings that `family.fields` leaves out, each with its key in `resolved`."""
     fixed: Mapping[str, Any] = field(default_factory=dict)
-    """Settings that are the same for all our models."""
+    """Settings that are the same for all Pellucid models."""
     positions: tuple[str, ...] = ("sinusoidal", "learned")
-    """Kinds that it has; these two are one for a class that reads its table from the file."""
+    """The supported kinds of positions; these two are equivalent for a class that reads its table from the file."""
     scales_embeddings: bool = False
-    """It can multiply embeddings by sqrt(d_model)."""
+    """True if it can multiply embeddings by sqrt(d_model)."""
     position_offset: int = 0
     """Rows before the first position in the table of positions."""
     has_biases: bool = True
-    """Its projections and norms have biases; then a model without is written with zeros, which is the same."""
+    """True if its projections and norms have biases; zeros are then written for a model without, which is
+    equivalent.
+    """
     transposed: frozenset[str] = frozenset()
-    """Modules of ours whose matrix is stored (in, out)."""
+    """Pellucid's modules whose matrix is stored (in, out)."""
 
 
 _PLAIN = {
-    "norm_type": "layer", "gated": False, "num_kv_heads": None, "head_dim": None,
+    "norm_type": "layer", "gated_feed_forward": False, "num_kv_heads": None, "head_dim": None,
     "qk_norm": False,
 }  # fmt: skip
 _SPECIAL = {"pad_token_id": "pad_id", "bos_token_id": "bos_id", "eos_token_id": "eos_id"}
@@ -119,7 +121,7 @@ GPT2_GENERATION = Architecture(
 )  # fmt: skip
 
 _LLAMA_NEEDS = {
-    "num_segments": 0, "norm": "pre", "final_norm": True, "norm_type": "rms", "gated": True, "bias": False,
+    "num_segments": 0, "norm": "pre", "final_norm": True, "norm_type": "rms", "gated_feed_forward": True, "bias": False,
     "embedding_norm": False, "output_bias": False, "qk_norm": False, "rotary_factor": 1.0,
 }  # fmt: skip
 _LLAMA_SETTINGS = {**_SPECIAL, "num_key_value_heads": "kv_heads", "head_dim": "head_width"}

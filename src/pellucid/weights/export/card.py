@@ -1,17 +1,16 @@
-"""README.md of an exported model: what it is, how it is used there, and what the proof of its conversion said."""
+"""README.md of an exported model: its description, its use in the other library, and the verification report."""
 
-from pellucid.config import ModelConfig
-from pellucid.config.tasks import task_of
-from pellucid.text.tokenizers import Tokenizers
-from pellucid.weights.card import card, kept, parted
+from pellucid.config.tasks import get_task
+from pellucid.weights.card import card, select_entries, split_front_matter
+from pellucid.weights.export.calls import ExportedCall
 
 LIBRARIES = {"hf": "transformers", "ct2": "ctranslate2", "onnx": "transformers.js"}
-"""The name on model hubs of the program that opens a folder."""
+"""The name on model hubs of the library that opens a folder."""
 KEPT = (
     "language", "license", "license_name", "license_link", "licence", "licence_name", "licence_link", "datasets",
     "tags", "model-index",
 )  # fmt: skip
-"""A note that is true of a model in every form."""
+"""Front matter entries that are true of a model in every format."""
 
 MARIAN_NOTE = """\
 Positions are stored in `model.safetensors`, as `model.encoder.embed_positions.weight` and
@@ -19,75 +18,17 @@ Positions are stored in `model.safetensors`, as `model.encoder.embed_positions.w
 `save_pretrained` leaves them out. Who trains this model further with transformers and saves it must copy these two
 tensors into the new file.
 """
-BLANK = "The model has never read a blank line, and makes something up for one: such a line goes around it."
-
-_HF_PAIR = """\
-from transformers import AutoModelForSeq2SeqLM, AutoTokenizer
-
-tokenizer = AutoTokenizer.from_pretrained("FOLDER")
-model = AutoModelForSeq2SeqLM.from_pretrained("FOLDER")
-
-
-def translate(line):
-    if not line.strip():
-        return ""
-    written = model.generate(**tokenizer(line, return_tensors="pt", truncation=True))
-    return TOKENIZER.decode(written[0], skip_special_tokens=True)
+BLANK = "The model was not trained on blank lines, so the call returns an empty text for a blank line."
+SENTENCES = "Pellucid itself translates a line of several sentences one by one; this call takes the line as it is."
+_IN_A_PAGE = """\
+In a web page, or in Node, it runs with transformers.js, which searches greedily and takes text that spells a special
+token for that token. The proof below is of the Python above.
 """
-_HF_CLASSIFIER = """\
-import torch
-from transformers import AutoModelForSequenceClassification, AutoTokenizer
 
-tokenizer = AutoTokenizer.from_pretrained("FOLDER")
-model = AutoModelForSequenceClassification.from_pretrained("FOLDER")
-with torch.inference_mode():
-    best = model(**tokenizer("a text", return_tensors="pt", truncation=True)).logits[0].argmax()
-print(model.config.id2label[int(best)])
-"""
-_HF_DECODER = """\
-from transformers import AutoModelForCausalLM, AutoTokenizer
-
-tokenizer = AutoTokenizer.from_pretrained("FOLDER")
-model = AutoModelForCausalLM.from_pretrained("FOLDER")
-written = model.generate(**tokenizer("a text", return_tensors="pt"), max_new_tokens=50)
-print(tokenizer.decode(written[0], skip_special_tokens=True))
-"""
-_HF_ENCODER = """\
-from transformers import AutoModel, AutoTokenizer
-
-tokenizer = AutoTokenizer.from_pretrained("FOLDER")
-model = AutoModel.from_pretrained("FOLDER")
-print(model(**tokenizer("a text", return_tensors="pt")).last_hidden_state.shape)
-"""
-_CT2_PAIR = """\
-import ctranslate2
-from tokenizers import Tokenizer
-
-tokenizer = Tokenizer.from_file("FOLDER/tokenizer.json")
-tokenizer.encode_special_tokens = True  # text that reads </s> is text
-translator = ctranslate2.Translator("FOLDER")
-
-
-def translate(line):
-    if not line.strip():
-        return ""
-    source = tokenizer.encode(line).tokens
-    words = translator.translate_batch([source], beam_size=5, max_decoding_length=LONGEST)[0].hypotheses[0]
-    return TOKENIZER.decode([TOKENIZER.token_to_id(word) for word in words])
-"""
-_CT2_DECODER = """\
-import ctranslate2
-from tokenizers import Tokenizer
-
-tokenizer = Tokenizer.from_file("FOLDER/tokenizer.json")
-generator = ctranslate2.Generator("FOLDER")
-found = generator.generate_batch([tokenizer.encode("a text").tokens], max_length=50, sampling_topk=1)[0]
-print(tokenizer.decode(found.sequences_ids[0]))
-"""
 _JS_IMPORT = """\
 import { CLASS, AutoTokenizer, env } from "@huggingface/transformers";
 
-env.localModelPath = "./"; // the folder is read from beside the page, and from nowhere else
+env.localModelPath = "./"; // the folder is next to the page; nothing is downloaded
 env.allowRemoteModels = false;
 const tokenizer = await AutoTokenizer.from_pretrained("FOLDER");
 const model = await CLASS.from_pretrained("FOLDER");
@@ -114,63 +55,70 @@ console.log(last_hidden_state.dims);
 """
 
 
-def usage(target: str, config: ModelConfig, joint: bool = True) -> tuple[str, str]:
-    """Returns the language of a snippet that runs the model in FOLDER, and the snippet.
-
-    Args:
-        target: hf, ct2 or onnx.
-        joint: whether one tokenizer is for both sides; else that of the target lies in the folder `target`.
-    """
-    kind = "classifier" if config.num_classes else config.family
-    if target == "hf":
-        snippets = {"encoder-decoder": _HF_PAIR, "classifier": _HF_CLASSIFIER, "decoder": _HF_DECODER}
-        text, opens = snippets.get(kind, _HF_ENCODER), 'AutoTokenizer.from_pretrained("FOLDER/target")'
-    elif target == "ct2":
-        text = _CT2_PAIR if kind == "encoder-decoder" else _CT2_DECODER
-        text = text.replace("LONGEST", str(min(256, config.max_positions - 1)))
-        opens = 'Tokenizer.from_file("FOLDER/target/tokenizer.json")'
-    else:
-        classes = {
-            "encoder-decoder": ("AutoModelForSeq2SeqLM", _JS_PAIR),
-            "classifier": ("AutoModelForSequenceClassification", _JS_CLASSIFIER),
-            "decoder": ("AutoModelForCausalLM", _JS_DECODER),
-            "encoder": ("AutoModel", _JS_ENCODER),
-        }
-        text = _JS_IMPORT.replace("CLASS", classes[kind][0]) + classes[kind][1]
-        opens = 'await AutoTokenizer.from_pretrained("FOLDER/target")'
-    if joint:
-        return ("js" if target == "onnx" else "py"), text.replace("TOKENIZER", "tokenizer")
-    line = next(line for line in text.splitlines() if line.startswith(("tokenizer =", "const tokenizer =")))
-    const = "const " if target == "onnx" else ""
-    end = ";" if target == "onnx" else ""
-    text = text.replace(line, f"{line}\n{const}targetTokenizer = {opens}{end}", 1)
-    return ("js" if target == "onnx" else "py"), text.replace("TOKENIZER", "targetTokenizer")
+_SHOWN = {
+    "translate": 'print(translate("a line"))', "generate": 'print(generate("a text"))',
+    "classify": 'print(classify("a line"))', "encode": 'print(encode("a line").shape)',
+}  # fmt: skip
 
 
-def export_card(
-    target: str, config: ModelConfig, *, tokenizers: Tokenizers | None = None, original: str = "", proof: str = ""
-) -> str:
+def javascript(call: ExportedCall) -> str:
+    """Returns a snippet that runs the ONNX graphs in FOLDER with transformers.js; empty if it cannot run them."""
+    if call.reading.opens_with != "tokenizers" or len(call.decode.target_prefix) > 1:
+        return ""
+    name, snippet = {
+        "translate": ("AutoModelForSeq2SeqLM", _JS_PAIR),
+        "classify": ("AutoModelForSequenceClassification", _JS_CLASSIFIER),
+        "generate": ("AutoModelForCausalLM", _JS_DECODER),
+        "encode": ("AutoModel", _JS_ENCODER),
+    }[call.name]
+    text = _JS_IMPORT.replace("CLASS", name) + snippet
+    if not call.reading.apart:
+        return text.replace("TOKENIZER", "tokenizer")
+    line = next(line for line in text.splitlines() if line.startswith("const tokenizer ="))
+    target = 'const targetTokenizer = await AutoTokenizer.from_pretrained("FOLDER/target");'
+    return text.replace(line, f"{line}\n{target}", 1).replace("TOKENIZER", "targetTokenizer")
+
+
+def export_card(call: ExportedCall, *, original: str = "", proof: str = "", languages: str = "", tag: str = "") -> str:
     """Returns the card of an exported model; it names no path, host or time.
 
     Args:
-        target: hf, ct2 or onnx.
-        original: the card of the model that was exported: it stands below, what its head says of the model above.
-        proof: what the comparison of both sides said.
+        call: the call that the card shows.
+        original: the card of the exported model: its text goes to the end, its front matter entries to the top.
+        proof: the report of the comparison of both sides.
+        languages: for a multilingual model the languages that the folder translates between, as in "de to fr".
+        tag: the first token of a text that names the target language, if the folder has not chosen one.
     """
-    lines, body = parted(original)
-    language, snippet = usage(target, config, tokenizers is None or tokenizers.joint)
+    lines, body = split_front_matter(original)
+    config, target = call.config, call.target
     parts = [
         f"# A model for {LIBRARIES[target]}",
-        "Converted by Pellucid. FOLDER stands for this one.",
-        f"```{language}\n{snippet}```",
+        "Converted by Pellucid. FOLDER is the path of this folder.",
+        f"```py\n{call.code()}\n\n{_SHOWN[call.name] if call.reading.opens_with != 'ids' else ''}\n```".replace(
+            "\n\n\n```", "```"
+        ),
     ]
-    if config.family == "encoder-decoder":
-        parts.append(BLANK)
+    if call.reading.opens_with == "ids":
+        reason = f" ({call.reading.reason})" if call.reading.reason else ""
+        parts.append(f"The folder has no tokenizer{reason}: the function takes ids and returns ids.")
+    elif call.reading.reason and call.reading.opens_with == "sentencepiece":
+        parts.append(f"There is no tokenizer.json: {call.reading.reason}.")
+    if languages:
+        parts.append(
+            f"It translates from {languages}: the codes of both are written into the tokenizer and into the call. For "
+            "another pair convert the model again, with `--src-lang` and `--tgt-lang`."
+        )
+    if tag:
+        parts.append(f"A text begins with the language to write, as in `{tag} a line`.")
+    if call.name == "translate":
+        parts.append(f"{BLANK} {SENTENCES}")
         if target == "hf" and config.norm == "post" and not config.embedding_norm:
             parts.append(MARIAN_NOTE)
+    if target == "onnx" and (snippet := javascript(call)):
+        parts.append(f"{_IN_A_PAGE}\n\n```js\n{snippet}```")
     if proof:
         parts.append(f"## The proof\n\n```\n{proof.strip()}\n```")
     if body.strip():
         parts.append(f"## The original's card\n\n{body.strip()}")
-    head = {"library_name": LIBRARIES[target], "pipeline_tag": task_of(config).pipeline_tag}
-    return card(head, "\n\n".join(parts), kept(lines, KEPT))
+    head = {"library_name": LIBRARIES[target], "pipeline_tag": get_task(config).pipeline_tag}
+    return card(head, "\n\n".join(parts), select_entries(lines, KEPT))

@@ -1,4 +1,4 @@
-"""A model as a folder that CTranslate2 loads, by way of its own model specification."""
+"""Exports a model as a folder that CTranslate2 loads, through CTranslate2's model specification."""
 
 import math
 from pathlib import Path
@@ -9,20 +9,17 @@ import numpy.typing as npt
 from torch import Tensor, nn
 
 from pellucid.config import DecodeConfig, ModelConfig
-from pellucid.errors import ConfigError, install
-from pellucid.files.writing import move_into_place, temporary_folder, write_text
+from pellucid.errors import ConfigError, format_install_command
+from pellucid.files.writing import replace_atomically, temporary_folder, write_text
 from pellucid.model.families import DecoderOnly, Model
 from pellucid.model.transformer import Transformer
-from pellucid.text.numbered import NumberedSubwords
-from pellucid.text.subwords import Subwords
-from pellucid.text.tokenizer import CompleteTokenizer
-from pellucid.text.tokenizer_json_writing import token_names
-from pellucid.text.tokenizers import GivenTokenizers, Tokenizers
+from pellucid.text.tokenizers import GivenTokenizers, TokenizerPair
 from pellucid.weights.activations import ACTIVATIONS
 from pellucid.weights.card import CARD
+from pellucid.weights.export.calls import make_call
 from pellucid.weights.export.card import export_card
-from pellucid.weights.export.own_parts import refuse_parts
-from pellucid.weights.export.tokenizer_files import save_tokenizer_files
+from pellucid.weights.export.custom_parts import refuse_parts
+from pellucid.weights.export.tokenizer_files import make_id_names, save_sentencepiece, save_tokenizer_files
 
 Quantization = Literal["int8", "int8_float32", "int8_float16", "int8_bfloat16", "int16", "float16", "bfloat16"]
 
@@ -45,16 +42,16 @@ def to_ctranslate2(
 ) -> Path:
     """Writes `model` for `ctranslate2.Translator`, or a decoder alone for `ctranslate2.Generator`; returns the folder.
 
-    Its words are the tokens of the `tokenizer.json` that lies beside (of a target's own vocabulary in `target/`), with
-    the SentencePiece models where there are some; without tokenizers the ids as text. The end token is added to sources
-    there, so a source is its tokens; but where `decode` has ids behind the end token (`source_suffix`), or none
-    (`source_end`), a source is all of its words.
+    Its words are the tokens of the exported `tokenizer.json` (a separate target vocabulary is in `target/`), with the
+    SentencePiece models if there are some; without tokenizers the ids as text. CTranslate2 adds the end token to
+    sources, so a source is its tokens; but if `decode` has ids after the end token (`source_suffix`), or no end token
+    (`add_source_eos`), a source contains all special tokens.
 
     Args:
         quantization: the type in which matrices are stored; None: float32.
-        original: the card of the model, whose text and head go into the new one.
+        original: the card of the model, whose text and front matter go into the new card.
 
-    Raises ConfigError, which names the field, for a model that CTranslate2 cannot express, and where the extra `ct2` is
+    Raises ConfigError, which names the field, for a model that CTranslate2 cannot express, and if the extra `ct2` is
     not installed.
     """
     refuse_parts(model, "CTranslate2")
@@ -65,38 +62,29 @@ def to_ctranslate2(
     if isinstance(model, Transformer | DecoderOnly):
         _fill_stack(model.decoder, model.tgt_embedding, spec.decoder, spec.decoder.embeddings, model.config)
         _fill_linear(model.output_projection, spec.decoder.projection)
-    both = Tokenizers.of(tokenizers)
+    both = TokenizerPair.from_given(tokenizers)
     _fill_words(spec, both, model.config)
     decode, engine_ends = decode or DecodeConfig(), False
     if model.config.family == "encoder-decoder":
-        engine_ends = decode.source_end and not decode.source_suffix
+        engine_ends = decode.add_source_eos and not decode.source_suffix
         spec.config.add_source_eos = engine_ends
     spec.validate()
     spec.optimize(quantization=quantization)
     folder = Path(folder)
     folder.mkdir(parents=True, exist_ok=True)
-    with temporary_folder(folder / "ctranslate2") as beside:
-        spec.save(str(beside))
-        if both:
-            _save_models(both, beside)
-        for path in sorted(beside.iterdir()):
-            move_into_place(path, folder / path.name)
+    with temporary_folder(folder / "ctranslate2") as temporary:
+        spec.save(str(temporary))
+        for path in sorted(temporary.iterdir()):
+            replace_atomically(path, folder / path.name)
     if both:
+        save_sentencepiece(both, folder)  # for users who prefer to tokenize with them
         save_tokenizer_files(both, folder, model.config, decode, engine_ends=engine_ends)
-    write_text(folder / CARD, export_card("ct2", model.config, tokenizers=both, original=original))
+    write_text(folder / CARD, export_card(make_call(folder, "ct2", model.config, decode, both), original=original))
     return folder
 
 
-def _save_models(tokenizers: Tokenizers, folder: Path) -> None:
-    """Writes the SentencePiece models, for whoever would rather cut with them."""
-    sides = {"tokenizer": tokenizers.source} if tokenizers.joint else vars(tokenizers)
-    for side, tokenizer in sides.items():
-        if isinstance(tokenizer, Subwords | NumberedSubwords):
-            tokenizer.save(folder / side)
-
-
 def _check(config: ModelConfig, quantization: str | None) -> None:
-    """Raises ConfigError for the first field that CTranslate2 cannot express as we have it."""
+    """Raises ConfigError for the first field whose value CTranslate2 cannot express."""
     paired = config.family == "encoder-decoder"
     allowed: dict[str, tuple[object, ...]] = {
         "num_decoder_layers": tuple(range(1, 1000)),
@@ -113,7 +101,7 @@ def _check(config: ModelConfig, quantization: str | None) -> None:
         if value not in values:
             queries = name == "cross_query_norm"
             raise ConfigError(
-                f"`{name}` ({value!r}) has no place in CTranslate2's model of {_article(config.family)}",
+                f"`{name}` ({value!r}) is not supported by CTranslate2's model of {_article(config.family)}",
                 'convert to "onnx", or train with model.cross_query_norm=false'
                 if queries
                 else 'convert to "hf" or "onnx"',
@@ -121,7 +109,9 @@ def _check(config: ModelConfig, quantization: str | None) -> None:
     try:
         from ctranslate2.specs.model_spec import ACCEPTED_MODEL_TYPES
     except ImportError as error:
-        raise ConfigError("CTranslate2 is not installed", f"it comes with the extra `ct2`: {install('ct2')}") from error
+        raise ConfigError(
+            "CTranslate2 is not installed", f"install the extra `ct2`: {format_install_command('ct2')}"
+        ) from error
     if quantization is not None and quantization not in ACCEPTED_MODEL_TYPES:
         raise ConfigError(f"unknown quantization `{quantization}`", f"choose one of {', '.join(ACCEPTED_MODEL_TYPES)}")
 
@@ -131,14 +121,15 @@ def _article(family: str) -> str:
 
 
 def _specification(model: Model) -> Any:
-    """Returns CTranslate2's description of such a model, with no weights yet."""
+    """Returns CTranslate2's specification of such a model, with no weights yet."""
     from ctranslate2.specs import common_spec, transformer_spec
 
     config = model.config
     shape: dict[str, Any] = {
         "pre_norm": config.norm == "pre", "no_final_norm": not config.has_final_norm,
         "activation": common_spec.Activation[ACTIVATIONS[config.activation][1]],
-        "layernorm_embedding": config.embedding_norm, "ffn_glu": config.gated, "rms_norm": config.norm_type == "rms",
+        "layernorm_embedding": config.embedding_norm, "ffn_glu": config.gated_feed_forward,
+        "rms_norm": config.norm_type == "rms",
         "qk_norm": config.qk_norm,
     }  # fmt: skip
     if isinstance(model, Transformer):
@@ -180,13 +171,13 @@ def _fill_layer(layer: nn.Module, target: Any, config: ModelConfig) -> None:
         _fill_attention(layer.get_submodule("cross_attn"), target.attention, matrices=(1, 2))
     for name, place in NORMS.items():
         if crossed or not name.startswith("cross"):
-            _fill_norm(layer.get_submodule(name), _at(target, place))
-    for name, place in (GATED_FEED_FORWARD if config.gated else FEED_FORWARD).items():
-        _fill_linear(layer.get_submodule(f"feed_forward.{name}"), _at(target, place))
+            _fill_norm(layer.get_submodule(name), _get_at(target, place))
+    for name, place in (GATED_FEED_FORWARD if config.gated_feed_forward else FEED_FORWARD).items():
+        _fill_linear(layer.get_submodule(f"feed_forward.{name}"), _get_at(target, place))
 
 
 def _fill_attention(attention: nn.Module, target: Any, matrices: tuple[int, ...]) -> None:
-    """Copies an attention; `matrices` says how many of query, key and value each of the target's matrices holds."""
+    """Copies an attention; `matrices` has the number of query, key and value projections in each target matrix."""
     packing = attention.get_submodule("qkv_proj")
     widths: list[int] = attention.qkv_widths  # type: ignore[assignment]
     start = 0
@@ -203,7 +194,7 @@ def _fill_attention(attention: nn.Module, target: Any, matrices: tuple[int, ...]
 
 
 def _fill_head_norm(norm: nn.Module, target: Any, name: str) -> None:
-    """Copies a norm of each head's queries or keys, of the kind that it is: described is a root mean square."""
+    """Copies a norm of each head's queries or keys, with its own type: the specification assumes a root mean square."""
     from ctranslate2.specs import common_spec
 
     if isinstance(norm, nn.Identity):  # of queries to a memory
@@ -226,11 +217,11 @@ def _fill_norm(norm: nn.Module, target: Any) -> None:
         target.beta = np.zeros_like(target.gamma) if bias is None else _array(norm.get_parameter("bias"))
 
 
-def _fill_words(spec: Any, tokenizers: Tokenizers | None, config: ModelConfig) -> None:
-    """Registers the vocabularies, and which of their words start, end and stand for unknown ones."""
-    target = words_of(tokenizers.target if tokenizers else None, config.tgt_vocab_size)
+def _fill_words(spec: Any, tokenizers: TokenizerPair | None, config: ModelConfig) -> None:
+    """Registers the vocabularies, and their start, end and unknown words."""
+    target = make_id_names(tokenizers, "target", config.tgt_vocab_size)
     if config.family == "encoder-decoder":
-        spec.register_source_vocabulary(words_of(tokenizers.source if tokenizers else None, config.src_vocab_size))
+        spec.register_source_vocabulary(make_id_names(tokenizers, "source", config.src_vocab_size))
         spec.register_target_vocabulary(target)
         spec.config.decoder_start_token = target[config.bos_id]
     else:
@@ -239,21 +230,12 @@ def _fill_words(spec: Any, tokenizers: Tokenizers | None, config: ModelConfig) -
     spec.config.unk_token = target[tokenizers.target.unk_id if tokenizers else config.eos_id]
 
 
-def words_of(tokenizer: CompleteTokenizer | None, size: int) -> list[str]:
-    """Returns a name for each id: its token, with the id where another looks the same; without a tokenizer the id."""
-    words = token_names(tokenizer)[:size] if tokenizer else []
-    seen: dict[str, int] = {}
-    for i, word in enumerate(words):
-        seen.setdefault(word, i)
-    return [words[i] if i < len(words) and seen[words[i]] == i else f"<{i}>" if words else str(i) for i in range(size)]
-
-
-def _at(target: Any, place: str) -> Any:
+def _get_at(target: Any, place: str) -> Any:
     for name in place.split("."):
         target = getattr(target, name)
     return target
 
 
 def _array(tensor: Tensor) -> npt.NDArray[np.float32]:
-    """Returns a copy: CTranslate2 may change what it is given in place."""
+    """Returns a copy, since CTranslate2 may change arrays in place."""
     return tensor.detach().float().cpu().numpy().copy()

@@ -1,4 +1,4 @@
-"""A model as ONNX graphs, in the layout that transformers.js and optimum load."""
+"""Exports a model as ONNX graphs, in the layout that transformers.js and optimum load."""
 
 import logging
 import warnings
@@ -12,22 +12,30 @@ import torch
 from torch import Tensor, nn
 
 from pellucid.config import DecodeConfig, ModelConfig
-from pellucid.errors import ConfigError, install
-from pellucid.files.writing import replacing, write_json, write_text
+from pellucid.errors import ConfigError, format_install_command
+from pellucid.files.writing import atomic_path, write_json, write_text
 from pellucid.model.families import DecoderOnly, EncoderOnly, Model
 from pellucid.model.transformer import Transformer
-from pellucid.text.tokenizers import GivenTokenizers, Tokenizers
+from pellucid.text.foreign_files import CONFIG
+from pellucid.text.tokenizers import GivenTokenizers, TokenizerPair
 from pellucid.weights.card import CARD
+from pellucid.weights.export.calls import make_call
 from pellucid.weights.export.card import export_card
+from pellucid.weights.export.custom_parts import refuse_parts
 from pellucid.weights.export.hugging_face import generation_table
-from pellucid.weights.export.onnx_steps import MemoryReader, SourceReader, StateReader, TokenWriter, parted
-from pellucid.weights.export.own_parts import refuse_parts
+from pellucid.weights.export.onnx_steps import (
+    MemoryReader,
+    SourceReader,
+    StateReader,
+    TokenWriter,
+    split_cross_attention,
+)
 from pellucid.weights.export.tokenizer_files import save_tokenizer_files
-from pellucid.weights.hugging_face.settings import CONFIG, GENERATION
+from pellucid.weights.hugging_face.settings import GENERATION
 
 Quantization = Literal["int8"]
 GRAPHS = "onnx"
-"""The folder of the graphs, within the model's."""
+"""The folder of the graphs, within the model folder."""
 ENCODER, DECODER, SINGLE = "encoder_model", "decoder_model_merged", "model"
 SUFFIXES: dict[str | None, str] = {None: "", "int8": "_quantized"}
 """The end of a graph's name, by the type of its matrices."""
@@ -44,9 +52,9 @@ def to_onnx(
     quantization: Quantization | None = None,
     original: str = "",
 ) -> Path:
-    """Writes `model`, which must lie on the CPU, as ONNX graphs; returns the folder.
+    """Writes `model`, which must be on the CPU, as ONNX graphs; returns the folder.
 
-    The layout is that of optimum, which transformers.js loads: the graphs in `onnx/`, beside `config.json`,
+    The layout is that of optimum, which transformers.js loads: the graphs in `onnx/`, next to `config.json`,
     `generation_config.json` and the tokenizer's files. Inputs of ids and masks are int64; B, S, T and P are free.
 
     | graph | reads | gives |
@@ -59,14 +67,14 @@ def to_onnx(
 classifier's `logits` (B, C) |
 
     The past is `past_key_values.N.key` and `.value` (B, H, P, K) for each decoder layer N, the present `present.N.key`
-    and `.value` (B, H, P + T, K). Of an encoder-decoder both are called `.decoder.key` and so on, and beside them
-    stands `.encoder.key`, of the memory (B, H, S, K). Without `use_cache_branch` the past is not looked at.
+    and `.value` (B, H, P + T, K). For an encoder-decoder both are named `.decoder.key` and so on, and `.encoder.key` is
+    added, for the memory (B, H, S, K). Without `use_cache_branch` the past is ignored.
 
     Args:
-        quantization: "int8": matrices in 8 bits, by onnxruntime; the graphs' names then end in `_quantized`.
+        quantization: "int8": matrices in 8 bits, by onnxruntime; the graphs' names then end in `_quantize`.
         original: the card of the model, whose text and head go into the new one.
 
-    Raises ConfigError where the extra `onnx` is not installed, or for another `quantization`.
+    Raises ConfigError if the extra `onnx` is not installed, or for another `quantization`.
     """
     refuse_parts(model, "ONNX Runtime")
     _check(quantization)
@@ -76,27 +84,27 @@ classifier's `logits` (B, C) |
     model.eval()
     try:
         for name, graph in _graphs(model, quantization):
-            with replacing(folder / GRAPHS / f"{name}{SUFFIXES[quantization]}.onnx") as temporary:
+            with atomic_path(folder / GRAPHS / f"{name}{SUFFIXES[quantization]}.onnx") as temporary:
                 temporary.write_bytes(graph.SerializeToString(deterministic=True))
     finally:
         model.train(was_training)
     decode = decode or DecodeConfig()
-    both = Tokenizers.of(tokenizers)
+    both = TokenizerPair.from_given(tokenizers)
     if both is not None:
         save_tokenizer_files(both, folder, model.config, decode)
     if model.config.family != "encoder":
         write_json(folder / GENERATION, generation_table(model.config, decode) | {"num_beams": 1})
-    write_text(folder / CARD, export_card("onnx", model.config, tokenizers=both, original=original))
+    call = make_call(folder, "onnx", model.config, decode, both, quantized=quantization is not None)
+    write_text(folder / CARD, export_card(call, original=original))
     write_json(folder / CONFIG, config_table(model.config, labels, quantization))
     return folder
 
 
 def config_table(config: ModelConfig, labels: tuple[str, ...], quantization: str | None) -> dict[str, Any]:
-    """Returns what config.json says: the class that transformers.js opens the graphs with, and the sizes that it asks
-    for.
+    """Returns the table of config.json: the class with which transformers.js opens the graphs, and the sizes.
 
-    The class decides only what the graphs' inputs are called. So pre-norm pairs are a "marian", too, although the class
-    of that name in Python is post-norm, and "pegasus" is what transformers.js does not have.
+    The class only decides the names of the graphs' inputs. So pre-norm pairs are a "marian", too, although the Python
+    class of that name is post-norm: transformers.js has no "pegasus".
     """
     table: dict[str, Any] = {"library_name": "pellucid", "is_encoder_decoder": config.family == "encoder-decoder"}
     table |= {"bos_token_id": config.bos_id, "eos_token_id": config.eos_id, "pad_token_id": config.pad_id}
@@ -138,7 +146,7 @@ def _check(quantization: str | None) -> None:
         import onnxscript  # noqa: F401
     except ImportError as error:
         raise ConfigError(
-            f"`{error.name}` is not installed", f"it comes with the extra `onnx`: {install('onnx')}"
+            f"`{error.name}` is not installed", f"install the extra `onnx`: {format_install_command('onnx')}"
         ) from error
 
 
@@ -146,14 +154,14 @@ def _graphs(model: Model, quantization: str | None) -> Iterator[tuple[str, Any]]
     """Yields the model's graphs and their names."""
 
     def graph(module: nn.Module, signature: Signature) -> Any:
-        return _quantized(_exported(module, *signature), quantization)
+        return _quantize(_export(module, *signature), quantization)
 
     config = model.config
     if isinstance(model, Transformer):
         yield ENCODER, graph(SourceReader(model), _reader("last_hidden_state", config))
-        model = parted(model)
+        model = split_cross_attention(model)
         memory = graph(MemoryReader(model), _memory_reader(config))
-        yield DECODER, merged_decoder(graph(TokenWriter(model), _token_writer(config)), memory, config)
+        yield DECODER, merge_decoder(graph(TokenWriter(model), _token_writer(config)), memory, config)
     elif isinstance(model, DecoderOnly):
         yield SINGLE, graph(TokenWriter(model), _token_writer(config))
     else:
@@ -165,7 +173,7 @@ def _graphs(model: Model, quantization: str | None) -> Iterator[tuple[str, Any]]
 
 
 Signature = tuple[dict[str, Tensor], list[str], list[dict[int, str]]]
-"""Inputs by name, with examples; the outputs' names; which dimensions of the inputs are free, by name."""
+"""Inputs by name, with examples; the outputs' names; the free dimensions of the inputs, by name."""
 
 
 def _reader(output: str, config: ModelConfig) -> Signature:
@@ -184,7 +192,7 @@ def _memory_reader(config: ModelConfig) -> Signature:
 
 
 def _token_writer(config: ModelConfig) -> Signature:
-    # Lengths above 1: a dimension of 0 or 1 would be taken for a fixed one.
+    # Lengths above 1: a dimension of 0 or 1 would be exported as fixed.
     heads, width = config.num_kv_heads or config.num_heads, config.head_width
     inputs, free = {"input_ids": torch.full((2, 5), config.eos_id)}, [{0: "batch_size", 1: "sequence_length"}]
     if config.family == "encoder-decoder":
@@ -208,7 +216,7 @@ def _both(kind: str, config: ModelConfig) -> list[str]:
     return [f"{kind}.{n}{own}.{what}" for n in range(config.num_decoder_layers) for what in ("key", "value")]
 
 
-def _exported(module: nn.Module, inputs: dict[str, Tensor], outputs: list[str], free: list[dict[int, str]]) -> Any:
+def _export(module: nn.Module, inputs: dict[str, Tensor], outputs: list[str], free: list[dict[int, str]]) -> Any:
     """Returns the graph of a module."""
     examples = tuple(inputs.values())
     dims: dict[str, Any] = {
@@ -217,18 +225,18 @@ def _exported(module: nn.Module, inputs: dict[str, Tensor], outputs: list[str], 
     }  # fmt: skip
     dims["past_sequence_length + sequence_length"] = torch.export.Dim.AUTO
     shapes: Any = tuple({place: dims[name] for place, name in dim.items()} for dim in free)
-    if isinstance(module, TokenWriter):  # the rest stands for one argument of any length
+    if isinstance(module, TokenWriter):  # the rest is one argument of any length
         shapes = (*shapes[:2], shapes[2:])
     with _quiet():
         program: Any = torch.onnx.export(
             module.eval(), examples, dynamo=True, dynamic_shapes=shapes, input_names=list(inputs),
             output_names=outputs, opset_version=OPSET, verbose=False, optimize=True,
         )  # fmt: skip
-    return _without_traces(program.model_proto)
+    return _remove_traces(program.model_proto)
 
 
-def _quantized(proto: Any, quantization: str | None) -> Any:
-    """Returns the graph with matrices of 8 bits: unsigned, since signed ones overflow on processors without VNNI."""
+def _quantize(proto: Any, quantization: str | None) -> Any:
+    """Returns the graph with 8-bit matrices: unsigned, since signed ones overflow on processors without VNNI."""
     if quantization is None:
         return proto
     import onnx
@@ -237,11 +245,11 @@ def _quantized(proto: Any, quantization: str | None) -> Any:
     with TemporaryDirectory(prefix="pellucid-") as name, _quiet():
         path = Path(name) / "graph.onnx"
         quantize_dynamic(proto, path, weight_type=QuantType.QUInt8)
-        return _without_traces(onnx.load(path))
+        return _remove_traces(onnx.load(path))
 
 
-def _without_traces(proto: Any) -> Any:
-    """Returns the graph without what the exporter noted on its origin: lines of code, with this machine's paths."""
+def _remove_traces(proto: Any) -> Any:
+    """Returns the graph without the exporter's notes on its origin: lines of code, with this machine's paths."""
     del proto.metadata_props[:], proto.graph.metadata_props[:]
     for part in (*proto.graph.node, *proto.graph.value_info, *proto.graph.input, *proto.graph.output):
         del part.metadata_props[:]
@@ -257,7 +265,7 @@ def _without_traces(proto: Any) -> Any:
 
 @contextmanager
 def _quiet() -> Iterator[None]:
-    """Keeps what the exporter says of its own insides from whoever converts a model."""
+    """Suppresses the exporter's internal messages."""
     loggers = [logging.getLogger(name) for name in ("", "torch.onnx", "onnxscript", "onnx_ir")]
     levels = [logger.level for logger in loggers]
     with warnings.catch_warnings():
@@ -274,19 +282,19 @@ def _quiet() -> Iterator[None]:
 
 FLAG = "use_cache_branch"
 _ALL = 2**63 - 1
-"""Further than any past goes."""
+"""Larger than the length of any past."""
 
 
-def merged_decoder(writer: Any, memory: Any, config: ModelConfig) -> Any:
+def merge_decoder(writer: Any, memory: Any, config: ModelConfig) -> Any:
     """Returns the graph of TokenWriter in which `memory`, the graph of MemoryReader, is computed at the first step.
 
-    Later steps are given its keys and values as `past_key_values.N.encoder`. Without the flag the past counts as empty:
-    some clients hand in one that is not.
+    Later steps receive its keys and values as `past_key_values.N.encoder`. Without the flag the past counts as empty:
+    some clients pass one that is not.
     """
     from onnx import TensorProto, helper
     from onnx.compose import add_prefix
 
-    def told(name: str, *shape: str | int) -> Any:
+    def describe_value(name: str, *shape: str | int) -> Any:
         return helper.make_tensor_value_info(name, TensorProto.FLOAT, shape or None)
 
     def number(name: str, value: int) -> Any:
@@ -296,15 +304,17 @@ def merged_decoder(writer: Any, memory: Any, config: ModelConfig) -> Any:
     layers = [(n, what) for n in range(config.num_decoder_layers) for what in ("key", "value")]
     own, read = ([f"{n}.{side}.{what}" for n, what in layers] for side in ("decoder", "encoder"))
 
-    # What the memory gives takes the place of an input of the writer, and so does what is left of the past.
+    # The outputs of the memory graph replace an input of the writer, and so does the truncated past.
     names = {f"memory.{n}.{what}": f"present.{n}.encoder.{what}" for n, what in layers}
     names |= {f"past_key_values.{place}": f"kept.{place}" for place in own}
     _rename_inputs(writer.graph.node, names)
     memory = add_prefix(memory, "memory/")
     _rename_inputs(memory.graph.node, {"memory/encoder_hidden_states": "encoder_hidden_states"})
-    first = helper.make_graph(memory.graph.node, "first", [], [told(each.name) for each in memory.graph.output])
+    first = helper.make_graph(
+        memory.graph.node, "first", [], [describe_value(each.name) for each in memory.graph.output]
+    )
     copies = [helper.make_node("Identity", [f"past_key_values.{place}"], [f"later/{place}"]) for place in read]
-    later = helper.make_graph(copies, "later", [], [told(f"later/{place}") for place in read])
+    later = helper.make_graph(copies, "later", [], [describe_value(f"later/{place}") for place in read])
     whole, zero, axis = number("whole", _ALL), number("zero", 0), number("axis", 2)
     nodes = [
         helper.make_node("If", [FLAG], [f"present.{place}" for place in read], then_branch=later, else_branch=first),
@@ -316,11 +326,13 @@ def merged_decoder(writer: Any, memory: Any, config: ModelConfig) -> Any:
 
     source = ("batch_size", "encoder_sequence_length")
     inputs = [each for each in writer.graph.input if each.name in ("input_ids", "encoder_attention_mask")]
-    inputs.append(told("encoder_hidden_states", *source, config.d_model))
+    inputs.append(describe_value("encoder_hidden_states", *source, config.d_model))
     for places, length in ((own, "past_sequence_length"), (read, "encoder_sequence_length")):
-        inputs += [told(f"past_key_values.{place}", "batch_size", heads, length, width) for place in places]
+        inputs += [describe_value(f"past_key_values.{place}", "batch_size", heads, length, width) for place in places]
     inputs.append(helper.make_tensor_value_info(FLAG, TensorProto.BOOL, [1]))
-    presents = [told(f"present.{place}", "batch_size", heads, "encoder_sequence_length", width) for place in read]
+    presents = [
+        describe_value(f"present.{place}", "batch_size", heads, "encoder_sequence_length", width) for place in read
+    ]
     graph = helper.make_graph(
         [*nodes, *writer.graph.node], "decoder", inputs, [*writer.graph.output, *presents],
         [*writer.graph.initializer, *memory.graph.initializer, whole, zero, axis],

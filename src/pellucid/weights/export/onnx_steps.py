@@ -1,4 +1,4 @@
-"""The parts of a model as functions of tensors alone, which is what an ONNX graph is."""
+"""The parts of a model as functions of tensors alone, as an ONNX graph requires."""
 
 from collections.abc import Callable
 from copy import deepcopy
@@ -17,7 +17,7 @@ from pellucid.model.transformer import Transformer
 
 
 class GivenLayerCache(LayerCache):
-    """A layer's past as it is handed in; it grows by making new tensors, not in place."""
+    """A layer's past as it is passed in; it grows by making new tensors, not in place."""
 
     def __init__(self, past: tuple[Tensor, Tensor], memory_heads: tuple[Tensor, Tensor] | None) -> None:
         super().__init__()
@@ -28,13 +28,15 @@ class GivenLayerCache(LayerCache):
         self.past = torch.cat([self.past[0], k], dim=2), torch.cat([self.past[1], v], dim=2)  # (B, H, P + T, K)
         return self.past
 
-    def keep_memory(self, memory: Tensor, project: Callable[[Tensor], tuple[Tensor, Tensor]]) -> tuple[Tensor, Tensor]:
+    def get_memory_heads(
+        self, memory: Tensor, project: Callable[[Tensor], tuple[Tensor, Tensor]]
+    ) -> tuple[Tensor, Tensor]:
         assert self.memory_heads is not None
         return self.memory_heads
 
 
 class GivenCache(DecoderCache):
-    """All layers' pasts as they are handed in, and the positions of their keys with those of the new tokens."""
+    """All layers' pasts as they are passed in, and the positions of their keys and of the new tokens."""
 
     def __init__(self, layers: list[GivenLayerCache], positions: Tensor) -> None:
         self.layers: list[LayerCache] = list(layers)
@@ -49,7 +51,7 @@ class GivenCache(DecoderCache):
 class PartedProjection(nn.Module):
     """The packed projections of a cross-attention as two matrices: of the queries, and of keys and values.
 
-    In a graph a part of a matrix would be cut out at every step, and could not be rounded to 8 bits.
+    In a graph, a slice of a matrix would be cut out at every step and could not be rounded to 8 bits.
     """
 
     def __init__(self, packed: Linear, q_width: int) -> None:
@@ -69,7 +71,7 @@ class PartedProjection(nn.Module):
         return found
 
 
-def parted(model: Transformer) -> Transformer:
+def split_cross_attention(model: Transformer) -> Transformer:
     """Returns a copy of `model` for graphs: it computes the same, and cannot be trained or saved."""
     copied = deepcopy(model)
     for layer in copied.decoder.layers:
@@ -91,7 +93,7 @@ class SourceReader(nn.Module):
 
 
 class MemoryReader(nn.Module):
-    """Computes what a decoder asks of the memory (B, S, D) at each step: all layers' keys and values, (B, H, S, K)."""
+    """Computes a decoder's inputs from the memory (B, S, D): all layers' keys and values, (B, H, S, K)."""
 
     def __init__(self, model: Transformer) -> None:
         super().__init__()
@@ -105,11 +107,11 @@ class MemoryReader(nn.Module):
 
 
 class TokenWriter(nn.Module):
-    """Computes some steps of the decoder at once: those of a prompt, or one.
+    """Computes some steps of the decoder at once: a whole prompt, or one step.
 
-    (B, T) tokens, and each layer's keys and values so far, (B, H, P, K) each; before those, for an encoder-decoder what
-    of the source is not padding, int64 (B, S), and what MemoryReader gives; for a decoder alone what of past and tokens
-    is not padding, int64 (B, P + T), which may stand in front. Returns logits (B, T, V) and each layer's keys and
+    (B, T) tokens, and each layer's keys and values so far, (B, H, P, K) each; before those, for an encoder-decoder the
+    mask of the source, 1 = not padding, int64 (B, S), and the outputs of MemoryReader; for a decoder alone the mask of
+    past and tokens, int64 (B, P + T), with padding on the left. Returns logits (B, T, V) and each layer's keys and
     values, (B, H, P + T, K) each.
     """
 
@@ -129,19 +131,19 @@ class TokenWriter(nn.Module):
             memory_mask = attention_mask.bool()[:, None, None, :]  # (B, 1, 1, S)
         else:
             mask = mask & attention_mask.bool()[:, None, None, :]  # (B, 1, T, P + T)
-            # Behind padding a text begins at position 0, too.
+            # After padding on the left a text begins at position 0, too.
             new = (attention_mask.cumsum(dim=1) - 1).clamp(min=0)[:, before:]  # (B, T)
         layers = [GivenLayerCache(each, heads[n] if heads else None) for n, each in enumerate(past)]
-        x = _embedded(self.model.tgt_embedding, input_ids, new)  # (B, T, D)
-        # The memory itself is not asked for: its keys and values are given.
+        x = _embed(self.model.tgt_embedding, input_ids, new)  # (B, T, D)
+        # The memory itself is not used: its keys and values are inputs.
         x = self.model.decoder(x, x if heads else None, mask, memory_mask, GivenCache(layers, places))  # (B, T, D)
         logits = self.model.output_projection(x)  # (B, T, V)
         return logits, *(tensor for layer in layers for tensor in layer.past)
 
 
 class StateReader(nn.Module):
-    """Computes an encoder alone, or a classifier: ids (B, S), which of them are not padding, and segments where the
-    model knows some, -> states (B, S, D), or logits (B, C).
+    """Computes an encoder alone, or a classifier: ids (B, S), their mask (1 = not padding), and segments if the model
+    has some, -> states (B, S, D), or logits (B, C).
     """
 
     def __init__(self, model: EncoderOnly) -> None:
@@ -157,9 +159,9 @@ class StateReader(nn.Module):
         return logits
 
 
-def _embedded(embedding: Embeddings, ids: Tensor, positions: Tensor) -> Tensor:
-    """Returns the embeddings of ids (B, T) that stand at positions (B, T) or (1, T): (B, T, D). As Embeddings, where
-    each row of a batch has positions of its own.
+def _embed(embedding: Embeddings, ids: Tensor, positions: Tensor) -> Tensor:
+    """Returns the embeddings of ids (B, T) at positions (B, T) or (1, T): (B, T, D). Like Embeddings, but each row of a
+    batch has its own positions.
     """
     x: Tensor = embedding.tokens(ids) * embedding.scale  # (B, T, D)
     known = embedding.positions

@@ -10,7 +10,7 @@ from torch import Tensor
 from pellucid.config.model import MOST_IN_POSITIONS
 from pellucid.model.positions import sinusoids
 from pellucid.weights.hugging_face.family import Family, Tensors
-from pellucid.weights.hugging_face.settings import Settings
+from pellucid.weights.hugging_face.settings import HuggingFaceConfig
 
 FIELDS = {
     "d_model": "d_model", "num_encoder_layers": "encoder_layers", "num_decoder_layers": "decoder_layers",
@@ -70,8 +70,8 @@ BUFFERS = (
 )
 
 
-def shape(settings: Settings, tensors: Tensors) -> dict[str, Any]:
-    """Returns heads and widths, which both stacks must share, and the bias on the logits, where it is not zero."""
+def shape(settings: HuggingFaceConfig, tensors: Tensors) -> dict[str, Any]:
+    """Returns heads and widths, which both stacks must share, and the bias on the logits if it is not zero."""
     bias = tensors.get("final_logits_bias")
     return {
         "num_heads": settings.same("encoder_attention_heads", "decoder_attention_heads"),
@@ -80,9 +80,9 @@ def shape(settings: Settings, tensors: Tensors) -> dict[str, Any]:
     }
 
 
-def arithmetic(settings: Settings, tensors: Tensors) -> Tensors:
-    """Returns the bias on the logits as a vector; a narrower stack's feed-forward layers widened by units that give
-    zero.
+def arithmetic(settings: HuggingFaceConfig, tensors: Tensors) -> Tensors:
+    """Returns the bias on the logits as a vector, and the feed-forward layers of a narrower stack padded with units
+    that give zero.
     """
     found = {"final_logits_bias": tensors["final_logits_bias"].flatten()} if "final_logits_bias" in tensors else {}
     width = max(settings["encoder_ffn_dim"], settings["decoder_ffn_dim"])
@@ -96,7 +96,7 @@ def arithmetic(settings: Settings, tensors: Tensors) -> Tensors:
     return found
 
 
-def _without_offset(settings: Settings, tensors: Tensors) -> Tensors:
+def _remove_offset(settings: HuggingFaceConfig, tensors: Tensors) -> Tensors:
     names = [name for name in ("encoder.embed_positions.weight", "decoder.embed_positions.weight") if name in tensors]
     return arithmetic(settings, tensors) | {name: tensors[name][OFFSET:] for name in names}
 
@@ -114,7 +114,7 @@ BART = Family(
     buffers=BUFFERS,
     source_start="bos_token_id",
     shape=shape,
-    arithmetic=_without_offset,
+    arithmetic=_remove_offset,
 )
 MBART = Family(
     kind="encoder-decoder",
@@ -129,7 +129,7 @@ MBART = Family(
     buffers=BUFFERS,
     sentences=True,
     shape=shape,
-    arithmetic=_without_offset,
+    arithmetic=_remove_offset,
 )
 
 
@@ -137,8 +137,8 @@ POSITIONS = ("encoder.embed_positions.weight", "decoder.embed_positions.weight")
 STORED = (r"(encoder|decoder)\.embed_positions\.weight",)
 
 
-def _own_sinusoids(settings: Settings, tensors: Tensors) -> dict[str, Any]:
-    """Returns the paper's positions, where the file has just their table: so a model of ours comes back as it went."""
+def _find_sinusoids(settings: HuggingFaceConfig, tensors: Tensors) -> dict[str, Any]:
+    """Returns the paper's positions if the file's table equals them, so that an exported Pellucid model is restored."""
     length, width = settings["max_position_embeddings"], settings["d_model"]
     stored = [tensors.get(name) for name in POSITIONS]
     if width < 2 or width % 2 or any(each is None or each.shape != (length, width) for each in stored):
@@ -148,18 +148,18 @@ def _own_sinusoids(settings: Settings, tensors: Tensors) -> dict[str, Any]:
     return {"positions": "sinusoidal"} if ours else {}
 
 
-def _marian_shape(settings: Settings, tensors: Tensors) -> dict[str, Any]:
+def _marian_shape(settings: HuggingFaceConfig, tensors: Tensors) -> dict[str, Any]:
     one = settings["share_encoder_decoder_embeddings"]
     size = settings["vocab_size"] if one else settings.get("decoder_vocab_size") or settings["vocab_size"]
-    return shape(settings, tensors) | _own_sinusoids(settings, tensors) | {"tgt_vocab_size": size}
+    return shape(settings, tensors) | _find_sinusoids(settings, tensors) | {"tgt_vocab_size": size}
 
 
-def _pegasus_shape(settings: Settings, tensors: Tensors) -> dict[str, Any]:
-    return shape(settings, tensors) | _own_sinusoids(settings, tensors)
+def _pegasus_shape(settings: HuggingFaceConfig, tensors: Tensors) -> dict[str, Any]:
+    return shape(settings, tensors) | _find_sinusoids(settings, tensors)
 
 
-def _marian_arithmetic(settings: Settings, tensors: Tensors) -> Tensors:
-    """Returns sinusoids, half sines and half cosines, where the file leaves them out."""
+def _marian_arithmetic(settings: HuggingFaceConfig, tensors: Tensors) -> Tensors:
+    """Returns sinusoids, half sines and half cosines, if the file leaves them out."""
     table = half_and_half(settings["max_position_embeddings"], settings["d_model"])
     names = ("encoder.embed_positions.weight", "decoder.embed_positions.weight")
     return arithmetic(settings, tensors) | {name: table for name in names if name not in tensors}
@@ -206,11 +206,11 @@ PEGASUS = Family(
 )
 
 
-def _m2m_100_arithmetic(settings: Settings, tensors: Tensors) -> Tensors:
-    first = settings.needed_id("pad_token_id") + 1
+def _m2m_100_arithmetic(settings: HuggingFaceConfig, tensors: Tensors) -> Tensors:
+    first = settings.require_id("pad_token_id") + 1
     if (first + settings["max_position_embeddings"]) * settings["d_model"] > MOST_IN_POSITIONS:
         raise settings.refuse(
-            "pad_token_id", first - 1, "behind which its positions begin: their table would be too long"
+            "pad_token_id", first - 1, "after which its positions begin: their table would be too long"
         )
     table = fairseq_sinusoids(first + settings["max_position_embeddings"], settings["d_model"])[first:]
     names = ("encoder.embed_positions.weight", "decoder.embed_positions.weight")

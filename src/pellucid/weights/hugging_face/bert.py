@@ -4,7 +4,7 @@ from dataclasses import replace
 from typing import Any
 
 from pellucid.weights.hugging_face.family import Family, Tensors
-from pellucid.weights.hugging_face.settings import Settings
+from pellucid.weights.hugging_face.settings import HuggingFaceConfig
 
 FIXED: dict[str, object] = {
     "num_decoder_layers": 0, "norm": "post", "embedding_norm": True, "positions": "learned", "scale_embeddings": False,
@@ -54,7 +54,7 @@ BERT = Family(
 )  # fmt: skip
 
 
-def _roberta_shape(settings: Settings, tensors: Tensors) -> dict[str, Any]:
+def _roberta_shape(settings: HuggingFaceConfig, tensors: Tensors) -> dict[str, Any]:
     segments = settings["type_vocab_size"]
     return {
         "max_positions": settings["max_position_embeddings"] - _roberta_offset(settings),
@@ -62,14 +62,14 @@ def _roberta_shape(settings: Settings, tensors: Tensors) -> dict[str, Any]:
     }
 
 
-def _roberta_offset(settings: Settings) -> int:
+def _roberta_offset(settings: HuggingFaceConfig) -> int:
     """Returns the row of the first position: fairseq counts positions from `pad_id + 1`."""
-    return settings.needed_id("pad_token_id") + 1
+    return settings.require_id("pad_token_id") + 1
 
 
-def _roberta_arithmetic(settings: Settings, tensors: Tensors) -> Tensors:
-    """Returns the table of positions from its first row in use; the vector of a single segment, which all tokens get,
-    added.
+def _roberta_arithmetic(settings: HuggingFaceConfig, tensors: Tensors) -> Tensors:
+    """Returns the table of positions from its first row in use, with the vector of a single segment, which all tokens
+    get, added.
     """
     name, segments = "embeddings.position_embeddings.weight", "embeddings.token_type_embeddings.weight"
     if name not in tensors or segments not in tensors:

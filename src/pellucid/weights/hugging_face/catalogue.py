@@ -1,4 +1,4 @@
-"""The families that are opened, by what their config.json calls them."""
+"""The supported families, by their `model_type` in config.json."""
 
 from pellucid.weights.hugging_face.bart import BART, M2M_100, MARIAN, MBART, PEGASUS
 from pellucid.weights.hugging_face.bert import BERT, DISTILBERT, ROBERTA

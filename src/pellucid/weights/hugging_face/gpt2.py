@@ -1,20 +1,22 @@
-"""GPT-2: a decoder alone with pre-norm and learned positions, its matrices stored the other way round."""
+"""GPT-2: a decoder alone with pre-norm and learned positions, its matrices stored transposed."""
 
 import re
 from typing import Any
 
 from pellucid.weights.hugging_face.family import Family, Tensors
-from pellucid.weights.hugging_face.settings import Settings
+from pellucid.weights.hugging_face.settings import HuggingFaceConfig
 
 LAYER = "decoder.layers.{i}"
 
 
-def _shape(settings: Settings, tensors: Tensors) -> dict[str, Any]:
+def _shape(settings: HuggingFaceConfig, tensors: Tensors) -> dict[str, Any]:
     return {"d_ff": settings["n_inner"] or 4 * settings["n_embd"]}
 
 
-def _arithmetic(settings: Settings, tensors: Tensors) -> Tensors:
-    """Returns matrices turned to (out, in); a score scale other than K^-0.5 multiplied into the rows of the queries."""
+def _arithmetic(settings: HuggingFaceConfig, tensors: Tensors) -> Tensors:
+    """Returns matrices transposed to (out, in); a score scale other than K^-0.5 multiplied into the rows of the
+    queries.
+    """
     found = {name: tensors[name].t() for name in tensors if re.fullmatch(r"h\.\d+\.(attn|mlp)\.c_\w+\.weight", name)}
     width = settings["n_embd"]
     for layer in range(settings["n_layer"]):

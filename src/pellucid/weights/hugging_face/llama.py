@@ -7,19 +7,19 @@ import torch
 
 from pellucid.errors import CheckpointError
 from pellucid.weights.hugging_face.family import Family, Tensors
-from pellucid.weights.hugging_face.settings import Settings
+from pellucid.weights.hugging_face.settings import HuggingFaceConfig
 
 LAYER = "decoder.layers.{i}"
 
 
-def _shape(settings: Settings, tensors: Tensors) -> dict[str, Any]:
+def _shape(settings: HuggingFaceConfig, tensors: Tensors) -> dict[str, Any]:
     attention, mlp = bool(settings["attention_bias"]), bool(settings["mlp_bias"])
     return _rotary(settings) | {"bias": attention or mlp, "qkv_bias": attention}
 
 
-def _rotary(settings: Settings) -> dict[str, Any]:
-    """Returns the fields of the positions. Raises CheckpointError where they are stretched in another way than ours, or
-    turn a part of a head only.
+def _rotary(settings: HuggingFaceConfig) -> dict[str, Any]:
+    """Returns the fields of the positions. Raises CheckpointError for an unsupported scaling, or rotation of only a
+    part of a head.
     """
     name = next((name for name in ("rope_parameters", "rope_scaling") if settings.get(name)), "rope_parameters")
     rope = settings.get(name) or {}
@@ -28,11 +28,11 @@ def _rotary(settings: Settings) -> dict[str, Any]:
         raise settings.refuse(
             f"{name}.rope_type",
             kind,
-            "positions that Pellucid's model cannot express; it knows default, linear, llama3",
+            "positions that Pellucid's model does not support; it supports default, linear, llama3",
         )
     part = rope.get("partial_rotary_factor", settings.get("partial_rotary_factor"))
     if part not in (None, 1, 1.0):
-        raise settings.refuse("partial_rotary_factor", part, "positions that Pellucid's model cannot express")
+        raise settings.refuse("partial_rotary_factor", part, "positions that Pellucid's model does not support")
     needed = {"linear": ("factor",), "llama3": ("factor", "high_freq_factor", "low_freq_factor")}.get(kind, ())
     for key in needed:
         if not rope.get(key):
@@ -43,13 +43,13 @@ def _rotary(settings: Settings) -> dict[str, Any]:
     fields: dict[str, Any] = {"rotary_base": float(rope.get("rope_theta", settings["rope_theta"]))}
     if kind != "default":
         fields["rotary_factor"] = float(rope["factor"])
-    if kind == "llama3":  # its two factors count waves in the length that was trained on first
+    if kind == "llama3":  # its two factors first count waves in the training length
         length = rope.get("original_max_position_embeddings", settings["max_position_embeddings"])
         fields["rotary_wavelengths"] = (length / rope["high_freq_factor"], length / rope["low_freq_factor"])
     return fields
 
 
-def _arithmetic(settings: Settings, tensors: Tensors) -> Tensors:
+def _arithmetic(settings: HuggingFaceConfig, tensors: Tensors) -> Tensors:
     """Returns zeros for the biases that one kind of sublayer has and the other lacks; our model has both or neither."""
     sizes = {"self_attn.o_proj": "hidden_size", "mlp.down_proj": "hidden_size",
              "mlp.gate_proj": "intermediate_size", "mlp.up_proj": "intermediate_size"}  # fmt: skip
@@ -73,7 +73,7 @@ LLAMA = Family(
     },
     fixed={
         "num_encoder_layers": 0, "norm": "pre", "final_norm": True, "norm_type": "rms", "positions": "rotary",
-        "gated": True, "scale_embeddings": False, "dropout": 0.0,
+        "gated_feed_forward": True, "scale_embeddings": False, "dropout": 0.0,
     },
     defaults={
         "hidden_size": 4096, "intermediate_size": 11008, "num_attention_heads": 32, "num_key_value_heads": None,
@@ -103,24 +103,24 @@ LLAMA = Family(
 )  # fmt: skip
 
 
-def _qwen2_shape(settings: Settings, tensors: Tensors) -> dict[str, Any]:
-    """Raises CheckpointError, besides, where a layer attends to a window of its past alone."""
+def _qwen2_shape(settings: HuggingFaceConfig, tensors: Tensors) -> dict[str, Any]:
+    """Raises CheckpointError, besides, if a layer attends only to a window of its past."""
     kinds = settings.get("layer_types")
     if kinds and set(kinds) != {"full_attention"}:
-        raise settings.refuse("layer_types", sorted(set(kinds)), "attention that Pellucid's model cannot express")
+        raise settings.refuse("layer_types", sorted(set(kinds)), "attention that Pellucid's model does not support")
     first = settings.get("max_window_layers", 28)
     if not kinds and settings.get("use_sliding_window") and first < settings["num_hidden_layers"]:
-        raise settings.refuse("use_sliding_window", True, "attention that Pellucid's model cannot express")
+        raise settings.refuse("use_sliding_window", True, "attention that Pellucid's model does not support")
     return _rotary(settings)
 
 
-def _mistral_shape(settings: Settings, tensors: Tensors) -> dict[str, Any]:
-    """Raises CheckpointError, besides, for a window of attention that a text could be longer than."""
+def _mistral_shape(settings: HuggingFaceConfig, tensors: Tensors) -> dict[str, Any]:
+    """Raises CheckpointError, besides, for an attention window shorter than the longest text."""
     window = settings["sliding_window"]
     if window is not None and window < settings["max_position_embeddings"]:
         raise settings.refuse(
             "sliding_window", window,
-            "a window of attention that Pellucid's model cannot express; texts that fit into it would be the same: set "
+            "a sliding window, which Pellucid's model does not support; for texts that fit into it, set "
             f"`max_position_embeddings` to {window}",
         )  # fmt: skip
     return _rotary(settings)
@@ -150,7 +150,7 @@ QWEN2 = replace(
 )  # fmt: skip
 
 
-def _qwen3_shape(settings: Settings, tensors: Tensors) -> dict[str, Any]:
+def _qwen3_shape(settings: HuggingFaceConfig, tensors: Tensors) -> dict[str, Any]:
     """Raises CheckpointError as Qwen2's does."""
     return _qwen2_shape(settings, tensors) | _shape(settings, tensors)
 

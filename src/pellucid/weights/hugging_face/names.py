@@ -1,4 +1,4 @@
-"""From a file's tensors to our parameters, by a family's table of names."""
+"""Maps a file's tensors to Pellucid's parameters, by a family's table of names."""
 
 import re
 from collections.abc import Mapping
@@ -6,7 +6,7 @@ from collections.abc import Mapping
 import torch
 from torch import Tensor, nn
 
-from pellucid.errors import CheckpointError, shown
+from pellucid.errors import CheckpointError, format_value
 from pellucid.model.attention import MultiHeadAttention
 from pellucid.weights.hugging_face.family import Family, Tensors
 from pellucid.weights.tensors import Stored, check_dtype, parameters
@@ -19,7 +19,7 @@ BESIDE = ("lm_head.", "final_logits_bias", "classifier.", "pre_classifier.")
 
 
 class ForeignTensors:
-    """The tensors of a file under names without the base prefix, and what each is called in the file."""
+    """The tensors of a file under names without the base prefix, and their names in the file."""
 
     def __init__(self, tensors: Mapping[str, Tensor], prefix: str) -> None:
         self.has_prefix: bool = bool(prefix) and any(name.startswith(prefix) for name in tensors)
@@ -34,18 +34,18 @@ class ForeignTensors:
             self.names[ours] = name
 
     def name_in_file(self, name: str) -> str:
-        """Returns what `name` is called in the file, or would be."""
+        """Returns the name that `name` has, or would have, in the file."""
         return self.names.get(name, name if name.startswith(BESIDE) else f"{self.prefix}{name}")
 
 
 MOST_COMPUTED = 4
-"""Times the numbers of its files that a model may have: what a file leaves out is computed, or is zero."""
+"""The largest allowed ratio of a model's parameters to its file's numbers: missing ones are computed, or are zero."""
 
 
 def check_used(model: nn.Module, file: ForeignTensors, family: Family, head: bool, origin: str) -> None:
-    """Looks at what `model`, which may be an outline, takes of the file, before memory is taken for it.
+    """Checks the tensors that `model`, which may be on the meta device, takes from the file, before allocating memory.
 
-    Raises CheckpointError for a tensor that is not floating-point, and where the model has far more parameters than the
+    Raises CheckpointError for a tensor that is not floating-point, and if the model has far more parameters than the
     file has numbers.
     """
     modules = dict(family.modules) | (dict(family.head) if head else {})
@@ -55,16 +55,18 @@ def check_used(model: nn.Module, file: ForeignTensors, family: Family, head: boo
         for names in foreign_names(name, modules, family.parameters):
             part = _first(file.tensors, names)
             if part in file.tensors:
-                check_dtype(file.name_in_file(part), Stored.of(file.tensors[part]), origin)
+                check_dtype(file.name_in_file(part), Stored.from_tensor(file.tensors[part]), origin)
     held = sum(tensor.numel() for tensor in file.tensors.values())
     if size > MOST_COMPUTED * held:
         raise CheckpointError(
-            f"{origin} hold {held:,} numbers, config.json asks for a model of {size:,}",
+            f"{origin} hold {held:,} values, but the model of config.json has {size:,}",
             "config.json and the weights must come from the same model",
         )
 
 
-def our_tensors(model: nn.Module, file: ForeignTensors, family: Family, head: bool, origin: str) -> dict[str, Tensor]:
+def convert_tensors(
+    model: nn.Module, file: ForeignTensors, family: Family, head: bool, origin: str
+) -> dict[str, Tensor]:
     """Returns a tensor for each parameter of `model`; `head`: its classification head's, too.
 
     Raises CheckpointError that names the first parameter that is missing or of another shape.
@@ -79,7 +81,7 @@ def our_tensors(model: nn.Module, file: ForeignTensors, family: Family, head: bo
         missing = [part for part in parts if part not in file.tensors]
         if missing:
             raise CheckpointError(
-                f"{origin} lack `{file.name_in_file(missing[0])}`, which config.json asks for",
+                f"{origin} lack `{file.name_in_file(missing[0])}`, which config.json requires",
                 "config.json and the weights must come from the same model; copy the whole folder",
             )
         rows = packed.get(name.rpartition(".")[0], []) if len(parts) > 1 else [parameter.size(0)]
@@ -87,19 +89,19 @@ def our_tensors(model: nn.Module, file: ForeignTensors, family: Family, head: bo
             shape = (count, *parameter.shape[1:])
             if file.tensors[part].shape != shape:
                 raise CheckpointError(
-                    f"{origin}: `{file.name_in_file(part)}` has shape {shown(tuple(file.tensors[part].shape))}, "
-                    f"config.json asks for {shape}",
+                    f"{origin}: `{file.name_in_file(part)}` has shape {format_value(tuple(file.tensors[part].shape))}, "
+                    f"config.json requires {shape}",
                     "config.json and the weights must come from the same model",
                 )
         tensors = [file.tensors[part] for part in parts]
-        found[name] = torch.cat(tensors) if len(tensors) > 1 else tensors[0]  # `cat` would copy the one, too
+        found[name] = torch.cat(tensors) if len(tensors) > 1 else tensors[0]  # `cat` would copy a single tensor, too
     return found
 
 
 def foreign_names(
     name: str, modules: Mapping[str, str | tuple[str, ...]], parameters: Mapping[str, str]
 ) -> list[list[str]]:
-    """Returns what makes our parameter `name`: for each of the parts that are packed in it, the names it may have."""
+    """Returns the sources of the parameter `name`: for each part packed in it, its possible names."""
     if name in parameters:
         return [parameters[name].split("|")]
     module, _, kind = name.rpartition(".")
@@ -109,10 +111,12 @@ def foreign_names(
     return [[f"{each.replace('{i}', layer[1] if layer else '')}.{kind}" for each in p.split("|")] for p in parts]
 
 
-def leftover(model: nn.Module, file: ForeignTensors, family: Family, head: bool, origin: str) -> tuple[str, ...]:
+def list_unused_tensors(
+    model: nn.Module, file: ForeignTensors, family: Family, head: bool, origin: str
+) -> tuple[str, ...]:
     """Returns the poolers and heads of the file that the model does not use, by their names in it.
 
-    Raises CheckpointError for anything else in it that the model lacks.
+    Raises CheckpointError for any other tensor that the model lacks.
     """
     modules = dict(family.modules) | (dict(family.head) if head else {})
     used = {
@@ -126,11 +130,11 @@ def leftover(model: nn.Module, file: ForeignTensors, family: Family, head: bool,
         in_file = file.name_in_file(name)
         if name in used or _is_any(name, family.buffers):
             continue
-        # What stands beside an encoder reads its states and changes none.
+        # Modules next to an encoder read its states and change none.
         beside_it = family.kind == "encoder" and file.has_prefix and not in_file.startswith(file.prefix)
         if not beside_it and not _is_any(name, family.heads):
             raise CheckpointError(
-                f"{origin} have `{shown(in_file)}`, which the model that config.json describes lacks",
+                f"{origin} have `{format_value(in_file)}`, which the model that config.json describes lacks",
                 "config.json and the weights must come from the same model",
             )
         unused.append(in_file)
@@ -142,5 +146,5 @@ def _is_any(name: str, patterns: tuple[str, ...]) -> bool:
 
 
 def _first(tensors: Tensors, names: list[str]) -> str:
-    """Returns the first of `names` that there is, else the first."""
+    """Returns the first of `names` that exists, else the first."""
     return next((name for name in names if name in tensors), names[0])

@@ -1,11 +1,11 @@
-"""The settings of a foreign config.json."""
+"""The settings of a Hugging Face config.json."""
 
 import json
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from pellucid.errors import CheckpointError, shown
+from pellucid.errors import CheckpointError, format_value
 from pellucid.files.reading import (
     ID,
     NOTHING,
@@ -17,27 +17,27 @@ from pellucid.files.reading import (
     WHOLE,
     Kind,
     check_kinds,
-    list_of,
-    read_settings,
+    make_list_kind,
 )
+from pellucid.text.foreign_files import ForeignFiles
 
-CONFIG = "config.json"
 GENERATION = "generation_config.json"
 
 _SPECIAL = ID | Kind("-1", lambda value: value == -1 and type(value) is int) | NOTHING
 
 SEARCH_KINDS: dict[str, Kind] = {
     **dict.fromkeys(("bos_token_id", "pad_token_id", "decoder_start_token_id"), _SPECIAL),
-    "eos_token_id": _SPECIAL | list_of(ID),
+    "eos_token_id": _SPECIAL | make_list_kind(ID),
     "forced_bos_token_id": ID | NOTHING,
+    "forced_eos_token_id": ID | NOTHING | make_list_kind(ID),
     **dict.fromkeys(
         ("num_beams", "num_beam_groups", "max_length", "max_new_tokens", "min_length", "min_new_tokens",
          "no_repeat_ngram_size", "encoder_no_repeat_ngram_size"),
         WHOLE | NOTHING,
     ),
     **dict.fromkeys(("length_penalty", "repetition_penalty", "diversity_penalty"), NUMBER | NOTHING),
-    **dict.fromkeys(("suppress_tokens", "begin_suppress_tokens"), list_of(ID) | NOTHING),
-    "bad_words_ids": list_of(list_of(ID)) | NOTHING,
+    **dict.fromkeys(("suppress_tokens", "begin_suppress_tokens"), make_list_kind(ID) | NOTHING),
+    "bad_words_ids": make_list_kind(make_list_kind(ID)) | NOTHING,
 }  # fmt: skip
 """The kind of each setting of generation_config.json that is read; old folders have them in config.json."""
 
@@ -68,11 +68,13 @@ KINDS: dict[str, Kind] = SEARCH_KINDS | {
         SWITCH,
     ),
     **dict.fromkeys(
-        ("add_cross_attention", "is_decoder", "scale_decoder_outputs", "use_sliding_window"), SWITCH | NOTHING
+        ("add_cross_attention", "force_bos_token_to_be_generated", "is_decoder", "scale_decoder_outputs",
+         "use_sliding_window"),
+        SWITCH | NOTHING,
     ),
     **dict.fromkeys(("activation", "activation_function", "feed_forward_proj", "hidden_act", "model_type"), TEXT),
     **dict.fromkeys(("position_embedding_type", "problem_type"), TEXT | NOTHING),
-    "layer_types": list_of(TEXT) | NOTHING,
+    "layer_types": make_list_kind(TEXT) | NOTHING,
     **dict.fromkeys(("id2label", "rope_parameters", "rope_scaling"), TABLE | NOTHING),
 }  # fmt: skip
 """The kind of each setting of config.json that is read."""
@@ -86,10 +88,10 @@ ROPE_KINDS: dict[str, Kind] = {
 """The kind of each setting of rotary positions, in the table that holds them."""
 
 
-class Settings:
-    """The settings of a config.json, with its family's defaults for what it leaves out.
+class HuggingFaceConfig:
+    """The settings of a config.json, with its family's defaults for missing ones.
 
-    Raises CheckpointError for a setting that is of the wrong kind (`KINDS`), or is asked for and is in neither.
+    Raises CheckpointError for a setting of the wrong kind (`KINDS`), or a required setting that is in neither.
     """
 
     def __init__(self, path: Path, table: Mapping[str, Any], defaults: Mapping[str, Any] | None = None) -> None:
@@ -108,19 +110,19 @@ class Settings:
         raise CheckpointError(f"`{self.path}` has no `{name}`", "copy the folder again")
 
     def get(self, name: str, default: Any = None) -> Any:
-        """Returns the setting, or `default` where it is left out."""
+        """Returns the setting, or `default` if it is left out."""
         return self.table.get(name, self.defaults.get(name, default))
 
-    def needed_id(self, name: str) -> int:
-        """Returns an id that the family cannot do without. Raises CheckpointError where it is null or -1."""
+    def require_id(self, name: str) -> int:
+        """Returns an id that the family requires. Raises CheckpointError if it is null or -1."""
         found = self[name]
         if not ID.fits(found):
-            raise CheckpointError(f"`{self.path}` has `{name}` = {shown(found)}; it must be {ID.words}")
+            raise CheckpointError(f"`{self.path}` has `{name}` = {format_value(found)}; it must be {ID.words}")
         return int(found)
 
     def refuse(self, name: str, value: Any, reason: str) -> CheckpointError:
         """Returns the error for a setting that cannot be expressed."""
-        return CheckpointError(f"`{self.path}` has `{name}` = {shown(json.dumps(value))}, {reason}")
+        return CheckpointError(f"`{self.path}` has `{name}` = {format_value(json.dumps(value))}, {reason}")
 
     def check_only(self, only: Mapping[str, Any]) -> None:
         """Raises CheckpointError for a setting of `only` that is given and has another value."""
@@ -129,24 +131,25 @@ class Settings:
             if value is not None and value != allowed:
                 if allowed is None:
                     raise self.refuse(name, value, "which Pellucid does not read")
-                raise self.refuse(name, value, f"which Pellucid's model cannot express; it knows {json.dumps(allowed)}")
+                raise self.refuse(
+                    name, value, f"which Pellucid's model does not support; it supports {json.dumps(allowed)}"
+                )
 
     def same(self, first: str, second: str) -> Any:
-        """Returns the one value of two settings. Raises CheckpointError where they differ."""
+        """Returns the one value of two settings. Raises CheckpointError if they differ."""
         if self[first] != self[second]:
             raise CheckpointError(
                 f"`{self.path}` has `{first}` = {self[first]} and `{second}` = {self[second]}; "
-                "Pellucid's two stacks are of one width"
+                "Pellucid's two stacks have the same width"
             )
         return self[first]
 
 
-def read_generation(folder: Path) -> dict[str, Any]:
-    """Returns the settings in generation_config.json, none where a folder lacks it.
+def read_generation(files: ForeignFiles) -> dict[str, Any]:
+    """Returns the settings in generation_config.json, or an empty table if a folder lacks it.
 
-    Raises CheckpointError where it is damaged, or one that is read is of the wrong kind (`SEARCH_KINDS`).
+    Raises CheckpointError if it is damaged, or a setting that is read is of the wrong kind (`SEARCH_KINDS`).
     """
-    path = folder / GENERATION
-    table = read_settings(path) if path.is_file() else {}
-    check_kinds(table, SEARCH_KINDS, path)
+    table = files.table(GENERATION)
+    check_kinds(table, SEARCH_KINDS, files.folder / GENERATION)
     return table

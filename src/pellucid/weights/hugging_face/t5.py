@@ -4,10 +4,10 @@ from dataclasses import replace
 from typing import Any
 
 from pellucid.weights.hugging_face.family import Family, Tensors
-from pellucid.weights.hugging_face.settings import Settings
+from pellucid.weights.hugging_face.settings import HuggingFaceConfig
 
 MOST_TOKENS = 1_000_000
-"""Relative positions have no last row: no text that fits into memory is too long."""
+"""Relative positions have no last row: memory is the only limit on a text's length."""
 
 
 def _attention(ours: str, theirs: str, number: int) -> dict[str, str | tuple[str, ...]]:
@@ -29,28 +29,28 @@ def _feed_forward(stack: str, number: int) -> dict[str, str | tuple[str, ...]]:
     }
 
 
-def _shape(settings: Settings, tensors: Tensors) -> dict[str, Any]:
+def _shape(settings: HuggingFaceConfig, tensors: Tensors) -> dict[str, Any]:
     kind = str(settings["feed_forward_proj"])
     gated, activation = kind.startswith("gated-"), kind.removeprefix("gated-")
     layers = settings["num_decoder_layers"]
     return {
-        "gated": gated,
+        "gated_feed_forward": gated,
         # The authors of version 1.1 wrote "gelu" for its approximation.
         "activation": "gelu_new" if kind == "gated-gelu" else activation,
         "num_decoder_layers": settings["num_layers"] if layers is None else layers,
     }
 
 
-def _scores(settings: Settings, tensors: Tensors) -> Tensors:
+def _scores(settings: HuggingFaceConfig, tensors: Tensors) -> Tensors:
     """Returns the queries' weights times the scale that the scores lack."""
     width = settings["d_kv"]
     return {name: tensors[name] * width**0.5 for name in tensors if name.endswith("Attention.q.weight")}
 
 
-def _arithmetic(settings: Settings, tensors: Tensors) -> Tensors:
+def _arithmetic(settings: HuggingFaceConfig, tensors: Tensors) -> Tensors:
     """Returns the same, and the decoder's last norm times the first version's scale of the logits."""
     found = _scores(settings, tensors)
-    # Files say it by the name of another setting, or, since transformers 5, by its own.
+    # Files name it by another setting, or, since transformers 5, by its own.
     scaled = settings.get("scale_decoder_outputs", settings["tie_word_embeddings"] is not False)
     norm = "decoder.final_layer_norm.weight"
     return found | ({norm: tensors[norm] * settings["d_model"] ** -0.5} if scaled and norm in tensors else {})
@@ -62,7 +62,8 @@ T5 = Family(
     fields={
         "d_model": "d_model", "d_ff": "d_ff", "num_heads": "num_heads", "head_dim": "d_kv",
         "num_encoder_layers": "num_layers", "src_vocab_size": "vocab_size", "tgt_vocab_size": "vocab_size",
-        "relative_buckets": "relative_attention_num_buckets", "relative_distance": "relative_attention_max_distance",
+        "relative_num_buckets": "relative_attention_num_buckets",
+        "relative_max_distance": "relative_attention_max_distance",
         "norm_eps": "layer_norm_epsilon", "dropout": "dropout_rate", "attention_dropout": "dropout_rate",
         "feed_forward_dropout": "dropout_rate", "pad_id": "pad_token_id",
     },
@@ -91,7 +92,7 @@ T5 = Family(
         "output_projection": "lm_head",
     },
     heads=(r"classification_head\..*", r"qa_outputs\..*", r"classifier\..*"),
-    # Cross-attention has no distances; the first version's files carry a table for it that nothing reads.
+    # Cross-attention has no distances; the first version's files contain an unused table for it.
     buffers=(r"decoder\.block\.0\.layer\.1\.EncDecAttention\.relative_attention_bias\.weight",),
     decoder_start="pad_token_id",
     shape=_shape,

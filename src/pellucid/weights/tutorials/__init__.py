@@ -1,10 +1,10 @@
 """The weights of five tutorials that build the Transformer by hand.
 
-layouts      how each names its parts, and what its text decides
-files        what somebody saved
-source       its tensors, each asked for by name and shape
-folding      arithmetic of theirs that ours expresses in its weights
+layouts      the names of the parts and the fixed settings of each
+files        saved state dicts
+source       the tensors of a state dict, by name and shape
+folding      arithmetic of the tutorials, folded into the weights
 reading      attentions, norms and projections
-slips        what a text computes otherwise than it means
+slips        errors in a tutorial's code
 importing    the model
 """

@@ -1,4 +1,4 @@
-"""Arithmetic of the tutorials that ours expresses in its weights, exactly or as closely as single precision tells."""
+"""Folds the tutorials' arithmetic into Pellucid's weights, exactly or as closely as single precision allows."""
 
 import math
 
@@ -8,11 +8,11 @@ from torch import Tensor
 from pellucid.model.positions import sinusoids
 
 NEGLIGIBLE = 1e-7
-"""The part of a variance that an eps may be without a trace in single precision."""
+"""The part of a variance below which an eps has no effect in single precision."""
 
 
 def unbiased_deviation(d_model: int) -> float:
-    """Returns how much larger the standard deviation of a sample is than that of all its numbers."""
+    """Returns the ratio of a sample's standard deviation to that of all its numbers."""
     return math.sqrt(d_model / (d_model - 1)) if d_model > 1 else 1.0
 
 
@@ -26,7 +26,7 @@ def eps_in_the_root(eps: float, d_model: int) -> float:
 
 
 def one_block_a_head(matrix: Tensor, num_heads: int) -> Tensor:
-    """Returns a projection that all heads share, (K, K), as one of all heads side by side: (H * K, H * K)."""
+    """Returns a projection that all heads share, (K, K), as a block-diagonal matrix of all heads: (H * K, H * K)."""
     return torch.kron(torch.eye(num_heads, dtype=matrix.dtype), matrix)
 
 
@@ -41,8 +41,10 @@ def sinusoids_of_each_column(length: int, d_model: int) -> Tensor:
     return torch.where(torch.arange(d_model) % 2 == 0, angle.sin(), angle.cos())
 
 
-def are_the_papers(table: Tensor) -> bool:
-    """Tells whether a table of positions (L, D) is section 3.5's, as far as angles in single precision can say."""
+def is_sinusoidal_table(table: Tensor) -> bool:
+    """Returns True if a table of positions (L, D) is section 3.5's, as far as single precision can distinguish
+    angles.
+    """
     if table.size(1) % 2:
         return False
     exact = sinusoids(table.size(0), table.size(1)).double()
@@ -51,14 +53,15 @@ def are_the_papers(table: Tensor) -> bool:
 
 
 def scale_before_norm(tokens: Tensor, positions: Tensor, theirs: float, ours: float) -> float:
-    """Returns what to multiply a norm's input by, so that its eps may be `ours` in place of the smaller `theirs`.
+    """Returns the factor on a norm's input for which its eps can be `ours` instead of the smaller `theirs`.
 
     A norm with `ours` of x times s is a norm of x with `ours` / s^2. A power of two keeps every bit, and the smallest
-    one without a trace is best: later training moves large weights slowly. Where `theirs` leaves a trace itself, s is
+    one without an effect is best: later training moves large weights slowly. If `theirs` has an effect itself, s is
     exact.
 
     Args:
-        tokens: (V, D), positions: (L, D); the norm is given their sums.
+        tokens: (V, D).
+        positions: (L, D); the norm's inputs are their sums.
     """
     parts = [table - table.mean(dim=1, keepdim=True) for table in (tokens, positions)]
     squares = [table.square().mean(dim=1) for table in parts]

@@ -1,52 +1,60 @@
-"""Tables of how tutorials name the parts of a Transformer, what their texts decide, and where they slip."""
+"""Tables of the tutorials' names for the parts of a Transformer, of their fixed settings and their slips."""
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
-from typing import Any, Literal
+from dataclasses import dataclass, field, replace
+from typing import Any, Literal, get_args
 
 from pellucid.config import PRESETS
 
 PYTORCH_TRANSFORMER = "pytorch-transformer"
-"""The layout of `torch.nn.Transformer`, whose surroundings have no names of their own: no table can hold it."""
+"""The layout of `torch.nn.Transformer`, whose embeddings and output have no fixed names, so that no table can hold
+it.
+"""
+
+
+SlipName = Literal["output", "masks", "cross-attention"]
+"""The slips that a tutorial's code may have, by the part that it computes differently."""
+SLIP_NAMES: tuple[SlipName, ...] = get_args(SlipName)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Slip:
-    """A place where a tutorial's text computes something else than it means.
+    """A place where a tutorial's code computes something other than intended.
 
-    Places where the text ends with an error are none of these: nobody can have trained with them.
+    Places where the code ends with an error do not count: no model can have been trained with them.
     """
 
+    name: SlipName
     text: str
-    """A sentence on what the text does, without its subject: "the text ..."."""
-    weights: Literal["", "cross-attention is self-attention", "outputs go through the queries"] = ""
-    """The weights that take it up."""
+    """The predicate of a sentence whose subject is the code."""
+    unused: str = ""
+    """The module that the code defines and never uses, so that it keeps its initialization; empty: all are used."""
+    used: str = ""
+    """The module that the code uses instead."""
     mask: Literal["", "padding is seen", "all is seen", "sources are hidden"] = ""
-    """The masks that take it up: sources alone see padding; targets see what follows as well; targets see of the source
-    what stands before their own place."""
-
-    def told(self, layout: str, as_written: bool) -> str:
-        """Returns the line that tells a slip, and how it is read."""
-        return f"the text of `{layout}` {self.text}; it is read as it {'is written' if as_written else 'was meant'}"
+    """The masks of `masks`: only sources see padding; targets also see all later words; targets see only the source
+    positions up to their own.
+    """
 
 
 @dataclass(frozen=True, kw_only=True)
 class Layout:
-    """One spelling of a tutorial's names: our module on the left, theirs on the right."""
+    """One spelling of a tutorial's names: Pellucid's module on the left, the tutorial's on the right."""
 
     config: Mapping[str, Any]
-    """Fields of ModelConfig that the text decides."""
+    """Fields of ModelConfig that the code decides."""
     embeddings: Mapping[str, str]
     """Tables of vectors: of tokens, and of learned positions."""
-    encoder: str
+    encoder: str = ""
     """The text before a layer's number, and before a part of it."""
     decoder: str = ""
-    encoder_layer: Mapping[str, str]
-    decoder_layer: Mapping[str, str]
+    encoder_layer: Mapping[str, str] = field(default_factory=dict)
+    """The parts of a layer; empty if there is no such stack."""
+    decoder_layer: Mapping[str, str] = field(default_factory=dict)
     ends: Mapping[str, str]
-    """The modules outside of the layers."""
+    """The modules outside the layers."""
     projections: tuple[str, str, str, str]
-    """Within an attention: queries, keys, values, output; with {head} where each head has its own."""
+    """Within an attention: queries, keys, values, output; with {head} if each head has its own."""
     separator: str = "."
     weight: str = "weight"
     """The matrix of a projection: (out, in); a `kernel` is (in, out)."""
@@ -54,27 +62,51 @@ class Layout:
     unbiased_norm: bool = False
     """The norm divides by the standard deviation of a sample, plus eps."""
     qkv_bias: bool = True
-    """False: without biases, unless there are some."""
+    """If False, there are no biases unless the file has some."""
+    biases_may_lack: bool = False
+    """True if the layers may have no biases at all, norms included."""
+    packed: bool = False
+    """True if one projection makes queries, keys and values, in this order; it may be (in, out), as transformers'
+    Conv1D.
+    """
+    masks: str = ""
+    """A pattern of the names under which causal masks may have been saved."""
     shared_by_heads: bool = False
-    """A projection may be one of (K, K) for all heads."""
+    """True if a projection may be one of (K, K) for all heads."""
     scores_by_model_width: bool = False
-    """Scores are divided by the square root of d_model, not of the head's width."""
+    """True if scores are divided by the square root of d_model, not of the head's width."""
     slips: tuple[Slip, ...] = ()
-    """The places where the text computes something else than it means."""
+    """The places where the code computes something other than intended."""
     position_tables: tuple[str, str] | None = None
     """The names under which computed positions may have been saved, of the source and of the target."""
 
     @property
     def token_table(self) -> str:
-        """Returns the name of the source's embedding, by which a layout is known."""
-        return self.embeddings["src_embedding.tokens"]
+        """Returns the name of the source's embedding, or the only one, which identifies a layout."""
+        return next(iter(self.embeddings.values()))
+
+    @property
+    def is_decoder(self) -> bool:
+        """Returns True if there is a decoder alone: a language model."""
+        return not self.encoder_layer
+
+    @property
+    def first_attention(self) -> str:
+        """Returns the name of the first layer's self-attention, with a separator after it."""
+        before, table = (self.decoder, self.decoder_layer) if self.is_decoder else (self.encoder, self.encoder_layer)
+        return f"{before}0{self.separator}{table['self_attn']}{self.separator}"
+
+    @property
+    def first_inner(self) -> str:
+        """Returns the name of the first layer's projection to the inner width."""
+        before, table = (self.decoder, self.decoder_layer) if self.is_decoder else (self.encoder, self.encoder_layer)
+        return f"{before}0{self.separator}{table['feed_forward.up_proj']}"
 
     def names(self) -> set[str]:
-        """Returns what the modules of a first layer are called, by which two spellings are told apart."""
+        """Returns the names of a first layer's modules, which distinguish two spellings."""
         layers = [(self.encoder, self.encoder_layer), (self.decoder, self.decoder_layer)]
         names = {f"{before}0{self.separator}{theirs}" for before, table in layers for theirs in table.values()}
-        attention = f"{self.encoder}0{self.separator}{self.encoder_layer['self_attn']}"
-        return names | {f"{attention}{self.separator}{name.format(head=0)}" for name in self.projections}
+        return names | {f"{self.first_attention}{name.format(head=0)}" for name in self.projections}
 
 
 _ANNOTATED = Layout(
@@ -99,8 +131,10 @@ _ANNOTATED = Layout(
     unbiased_norm=True,
     slips=(
         Slip(
-            text="hands the memory to `self_attn`: `src_attn` is never used, so never trained",
-            weights="cross-attention is self-attention",
+            name="cross-attention",
+            text="attends to the encoder's output with `self_attn`, and never uses `src_attn`",
+            unused="src_attn",
+            used="self_attn",
         ),
     ),
     position_tables=("src_embed.1.pe", "tgt_embed.1.pe"),
@@ -124,7 +158,11 @@ _NLP_WITH_TRANSFORMERS = Layout(
     decoder_layer={},
     ends={"src_embedding.norm": "encoder.embeddings.layer_norm", "head.class_projection": "classifier"},
     projections=("heads.{head}.q", "heads.{head}.k", "heads.{head}.v", "output_linear"),
-    slips=(Slip(text="hands no mask to the attention: padding is attended to", mask="padding is seen"),),
+    slips=(
+        Slip(
+            name="masks", text="gives the attention no mask, so that padding is attended to", mask="padding is seen"
+        ),
+    ),
 )  # fmt: skip
 
 _KERAS = Layout(
@@ -147,7 +185,11 @@ _KERAS = Layout(
     weight="kernel",
     norm=("gamma", "beta"),
     slips=(
-        Slip(text="hides from each target word the source behind the word's own place", mask="sources are hidden"),
+        Slip(
+            name="masks",
+            text="hides from the target word at position t all source words after position t",
+            mask="sources are hidden",
+        ),
     ),
     position_tables=("pos_encoding", "pos_encoding"),
 )  # fmt: skip
@@ -176,7 +218,7 @@ _PYTORCH_SEQ2SEQ = Layout(
     ends={"output_projection": "decoder.fc_out"},
     projections=("fc_q", "fc_k", "fc_v", "fc_o"),
 )  # fmt: skip
-# The notebooks that this tutorial goes back to call the same parts by other names.
+# The notebooks on which this tutorial is based use other names for the same parts.
 _NOTEBOOK_LAYER = {
     "self_attn": "self_attention", "self_attn_norm": "self_attn_layer_norm",
     "feed_forward.up_proj": "positionwise_feedforward.fc_1", "feed_forward.down_proj": "positionwise_feedforward.fc_2",
@@ -192,10 +234,16 @@ _ONE_PROJECTION = replace(
     projections=("fc_qkv", "fc_qkv", "fc_qkv", "fc_o"),
     slips=(
         Slip(
-            text="sends the output of an attention through `fc_qkv` once more: `fc_o` is never used, so never trained",
-            weights="outputs go through the queries",
+            name="output",
+            text="sends the output of an attention through `fc_qkv` a second time, and never uses `fc_o`",
+            unused="fc_o",
+            used="fc_qkv",
         ),
-        Slip(text="applies no mask: targets see the words that follow, and padding is seen", mask="all is seen"),
+        Slip(
+            name="masks",
+            text="applies no mask, so that target words see the words after them, and padding is attended to",
+            mask="all is seen",
+        ),
     ),
 )
 
@@ -228,30 +276,92 @@ _ALADDIN_PERSSON = Layout(
     scores_by_model_width=True,
 )  # fmt: skip
 
+_DECODER: Mapping[str, Any] = {
+    "num_encoder_layers": 0, "norm": "pre", "positions": "learned", "activation": "gelu", "norm_eps": 1e-5,
+    "scale_embeddings": False,
+}  # fmt: skip
+_NANOGPT = Layout(
+    config=_DECODER,
+    embeddings={
+        "tgt_embedding.tokens": "transformer.wte.weight", "tgt_embedding.positions": "transformer.wpe.weight",
+    },
+    decoder="transformer.h.",
+    decoder_layer={
+        "self_attn": "attn", "self_attn_norm": "ln_1",
+        "feed_forward.up_proj": "mlp.c_fc", "feed_forward.down_proj": "mlp.c_proj", "feed_forward_norm": "ln_2",
+    },
+    ends={"decoder.norm": "transformer.ln_f", "output_projection": "lm_head"},
+    projections=("c_attn", "c_attn", "c_attn", "c_proj"),
+    biases_may_lack=True,
+    packed=True,
+    masks=r"attn\.(bias|masked_bias)$",
+)  # fmt: skip
+_BARE_GPT = replace(  # transformers' model without its head
+    _NANOGPT,
+    embeddings={"tgt_embedding.tokens": "wte.weight", "tgt_embedding.positions": "wpe.weight"},
+    decoder="h.",
+    ends={"decoder.norm": "ln_f"},
+)
+_LECTURE = Layout(  # the lecture on which it is based
+    config={**_DECODER, "activation": "relu"},
+    embeddings={
+        "tgt_embedding.tokens": "token_embedding_table.weight",
+        "tgt_embedding.positions": "position_embedding_table.weight",
+    },
+    decoder="blocks.",
+    decoder_layer={
+        "self_attn": "sa", "self_attn_norm": "ln1",
+        "feed_forward.up_proj": "ffwd.net.0", "feed_forward.down_proj": "ffwd.net.2", "feed_forward_norm": "ln2",
+    },
+    ends={"decoder.norm": "ln_f", "output_projection": "lm_head"},
+    projections=("heads.{head}.query", "heads.{head}.key", "heads.{head}.value", "proj"),
+    qkv_bias=False,
+    masks=r"\.tril$",
+)  # fmt: skip
+_LLMS_FROM_SCRATCH = Layout(
+    config={**_DECODER, "activation": "gelu_tanh"},
+    embeddings={"tgt_embedding.tokens": "tok_emb.weight", "tgt_embedding.positions": "pos_emb.weight"},
+    decoder="trf_blocks.",
+    decoder_layer={
+        "self_attn": "att", "self_attn_norm": "norm1",
+        "feed_forward.up_proj": "ff.layers.0", "feed_forward.down_proj": "ff.layers.2", "feed_forward_norm": "norm2",
+    },
+    ends={"decoder.norm": "final_norm", "output_projection": "out_head"},
+    projections=("W_query", "W_key", "W_value", "out_proj"),
+    norm=("scale", "shift"),
+    qkv_bias=False,
+    masks=r"\.att\.mask$",
+)  # fmt: skip
+
 LAYOUTS: dict[str, tuple[Layout, ...]] = {
     "annotated-transformer": (_ANNOTATED,),
     "nlp-with-transformers": (_NLP_WITH_TRANSFORMERS,),
     "keras-transformer": (_KERAS,),
     "pytorch-seq2seq": (_PYTORCH_SEQ2SEQ, _ONE_PROJECTION, _NOTEBOOK),
     "aladdin-persson": (_ALADDIN_PERSSON,),
+    "nanogpt": (_NANOGPT, _BARE_GPT, _LECTURE),
+    "llms-from-scratch": (_LLMS_FROM_SCRATCH,),
 }
-"""By name, the spellings that occur."""
+"""The known spellings by layout name."""
 LAYOUT_NAMES = (*LAYOUTS, PYTORCH_TRANSFORMER)
 
 
 def find_layout(names: Iterable[str]) -> str | None:
-    """Returns the layout that a state dict's names belong to; None where they are of no tutorial."""
+    """Returns the layout of a state dict's names, or None if they belong to no tutorial."""
     known = set(names)
-    if any(name.endswith("layers.0.multihead_attn.in_proj_weight") for name in known):
+    if any(name.endswith("layers.0.self_attn.in_proj_weight") for name in known):
         return PYTORCH_TRANSFORMER
-    return next((layout for layout, (first, *_) in LAYOUTS.items() if first.token_table in known), None)
+    return next(
+        (layout for layout, spellings in LAYOUTS.items() if any(one.token_table in known for one in spellings)), None
+    )
 
 
 def nearest_spelling(layout: str, names: Iterable[str]) -> Layout:
     """Returns the spelling of a layout with the most of its modules among `names`."""
     separator = LAYOUTS[layout][0].separator
     modules = {name.rpartition(separator)[0] for name in names}
-    return max(LAYOUTS[layout], key=lambda spelling: len({*modules, *_parents(modules, separator)} & spelling.names()))
+    there = {*modules, *_parents(modules, separator)}
+    return max(LAYOUTS[layout], key=lambda spelling: len(there & spelling.names()))
 
 
 def _parents(modules: Iterable[str], separator: str) -> set[str]:

@@ -7,7 +7,7 @@ from torch import Tensor
 
 from pellucid.model.fast import products
 from pellucid.model.fast.linear import Linear
-from pellucid.model.fast.products import by_onednn, linear, plain_products, product, summed_product
+from pellucid.model.fast.products import linear, matmul_nt, matmul_tn, use_torch_matmul, uses_onednn
 
 pytestmark = pytest.mark.skipif(
     not hasattr(torch.ops.mkldnn, "_linear_pointwise"), reason="this PyTorch comes without oneDNN"
@@ -38,19 +38,19 @@ def assert_product(found: Tensor, x: Tensor, y: Tensor, bias: Tensor | None = No
 @pytest.mark.parametrize(("rows", "inner", "outer"), SHAPES)
 def test_products_are_right_in_all_shapes(rows: int, inner: int, outer: int) -> None:
     x, weight, bias, upstream = random(rows, inner), random(outer, inner), random(outer), random(rows, outer)
-    assert by_onednn(x, weight)
+    assert uses_onednn(x, weight)
     with torch.no_grad():
         assert_product(linear(x, weight, bias), x, weight, bias)
-        assert_product(product(upstream, weight.t()), upstream, weight.t())
-        assert_product(summed_product(upstream, x), upstream.t(), x.t())
+        assert_product(matmul_nt(upstream, weight.t()), upstream, weight.t())
+        assert_product(matmul_tn(upstream, x), upstream.t(), x.t())
 
 
 @pytest.mark.parametrize("rows", [1, 3, 15, 16, 17, 31])
 def test_a_sum_over_few_rows_is_right(rows: int) -> None:
     """As the last chunk of a loss has them, with a large vocabulary on the other side."""
     x, upstream = random(rows, 256), random(rows, 8000)
-    assert_product(summed_product(upstream, x), upstream.t(), x.t())
-    assert_product(product(upstream, random(8000, 256).t()), upstream, random(8000, 256).t())
+    assert_product(matmul_tn(upstream, x), upstream.t(), x.t())
+    assert_product(matmul_nt(upstream, random(8000, 256).t()), upstream, random(8000, 256).t())
 
 
 @pytest.mark.parametrize("rows", [1, 17, 90])
@@ -59,8 +59,8 @@ def test_narrow_matrices_are_right(rows: int) -> None:
         x, weight, upstream = random(rows, inner), random(outer, inner), random(rows, outer)
         with torch.no_grad():
             assert_product(linear(x, weight), x, weight)
-            assert_product(product(upstream, weight.t()), upstream, weight.t())
-            assert_product(summed_product(upstream, x), upstream.t(), x.t())
+            assert_product(matmul_nt(upstream, weight.t()), upstream, weight.t())
+            assert_product(matmul_tn(upstream, x), upstream.t(), x.t())
 
 
 @pytest.mark.parametrize("bias", [True, False])
@@ -69,7 +69,7 @@ def test_a_layer_in_training_has_the_gradients_of_pytorchs(bias: bool) -> None:
     upstream = random(5, 31, 512)
     ours = layer(x)
     found = torch.autograd.grad(ours, [x, *layer.parameters()], upstream)
-    with plain_products():
+    with use_torch_matmul():
         plain = layer(x)
         expected = torch.autograd.grad(plain, [x, *layer.parameters()], upstream)
     assert type(ours.grad_fn) is not type(plain.grad_fn)
@@ -99,7 +99,7 @@ def test_there_is_a_second_derivative() -> None:
         return [gradient, *torch.autograd.grad(gradient.square().sum(), [x, layer.weight])]
 
     found = penalty()
-    with plain_products():
+    with use_torch_matmul():
         expected = penalty()
     for one, other in zip(found, expected, strict=True):
         torch.testing.assert_close(one, other, rtol=1e-4, atol=1e-4 * float(other.detach().abs().max()))
@@ -116,12 +116,12 @@ def test_weights_that_change_are_seen() -> None:
 def test_small_products_and_other_types_are_pytorchs() -> None:
     weight = random(512, 128)
     for x, matrix in ((random(2, 2048), random(2048, 2048)), (random(30, 128), weight)):
-        assert not by_onednn(x, matrix)
-    assert not by_onednn(random(64, 128).double(), weight.double())
-    assert not by_onednn(random(64, 128).to("meta"), weight.to("meta"))
-    with plain_products():
-        assert not by_onednn(random(64, 128), weight)
-    assert by_onednn(random(64, 128), weight)
+        assert not uses_onednn(x, matrix)
+    assert not uses_onednn(random(64, 128).double(), weight.double())
+    assert not uses_onednn(random(64, 128).to("meta"), weight.to("meta"))
+    with use_torch_matmul():
+        assert not uses_onednn(random(64, 128), weight)
+    assert uses_onednn(random(64, 128), weight)
 
 
 def test_whoever_follows_operators_sees_those_that_it_knows() -> None:
@@ -142,8 +142,8 @@ def test_where_it_is_no_gain_all_products_are_pytorchs(monkeypatch: pytest.Monke
     x, weight = random(64, 128), random(512, 128)
     with torch.no_grad():
         assert torch.equal(linear(x, weight), F.linear(x, weight))
-        assert torch.equal(product(x, weight), x @ weight.t())
-        assert torch.equal(summed_product(x, x), x.t() @ x)
+        assert torch.equal(matmul_nt(x, weight), x @ weight.t())
+        assert torch.equal(matmul_tn(x, x), x.t() @ x)
 
 
 def test_few_numbers_of_rows_occur() -> None:

@@ -6,11 +6,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from pellucid.errors import ConfigError, DataError, install
+from pellucid.errors import ConfigError, DataError, format_install_command
 from pellucid.views.canvas.drawing import Drawing
-from pellucid.views.canvas.png import _learn_new_fonts, installed_fonts
+from pellucid.views.canvas.png import _learn_new_fonts, _spell, list_installed_fonts
 from pellucid.views.canvas.shapes import Box, Dot, Label, Line, Raster
-from pellucid.views.canvas.text import isolated
+from pellucid.views.canvas.text import isolate_direction
 from tests.processes import run_python
 
 RED = np.array([[[255, 0, 0], [0, 0, 255]]], np.uint8)
@@ -36,7 +36,7 @@ def test_a_raster_lies_where_it_is_put() -> None:
 
 def test_what_keeps_a_token_s_direction_is_not_painted() -> None:
     plain, kept = (
-        Drawing("t", width=90, height=20).add(Label(t, 5, 15, 12)) for t in ("of 2,", f"of {isolated('2')},")
+        Drawing("t", width=90, height=20).add(Label(t, 5, 15, 12)) for t in ("of 2,", f"of {isolate_direction('2')},")
     )
     assert (painted(plain) == painted(kept)).all()
 
@@ -84,8 +84,8 @@ def test_characters_that_no_font_has_are_told_once() -> None:
 
 
 def test_the_font_that_matplotlib_brings_is_always_there() -> None:
-    assert "DejaVu Sans" in installed_fonts()
-    assert "DejaVu Sans" in installed_fonts(bold=True)
+    assert "DejaVu Sans" in list_installed_fonts()
+    assert "DejaVu Sans" in list_installed_fonts(bold=True)
 
 
 @pytest.mark.parametrize("scale", [0, -1, float("nan")])
@@ -95,7 +95,7 @@ def test_a_scale_must_be_above_0(scale: float) -> None:
 
 
 def test_a_picture_can_be_too_large() -> None:
-    with pytest.raises(DataError, match=r"80,000 x 40,000 dots is too large; at most 65,535 a side"):
+    with pytest.raises(DataError, match=r"80,000 x 40,000 dots is too large; at most 65,535 per side"):
         drawing().as_png(2000)
 
 
@@ -103,7 +103,7 @@ def test_without_matplotlib_the_extra_is_named(monkeypatch: pytest.MonkeyPatch) 
     monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
     with pytest.raises(ConfigError, match="PNG needs matplotlib") as error:
         drawing().as_png()
-    assert install("plot") in error.value.hint
+    assert format_install_command("plot") in error.value.hint
 
 
 @pytest.mark.slow
@@ -129,9 +129,16 @@ def test_a_font_that_was_installed_later_is_found(monkeypatch: pytest.MonkeyPatc
     assert own
     monkeypatch.setattr(font_manager.fontManager, "ttflist", others)
     monkeypatch.setattr(font_manager, "findSystemFonts", lambda: [font.fname for font in own] + [__file__])
-    installed_fonts.cache_clear()
-    assert "DejaVu Sans" not in installed_fonts()
+    list_installed_fonts.cache_clear()
+    assert "DejaVu Sans" not in list_installed_fonts()
     assert _learn_new_fonts()
-    assert "DejaVu Sans" in installed_fonts()
+    assert "DejaVu Sans" in list_installed_fonts()
     monkeypatch.setattr(font_manager, "findSystemFonts", lambda: [font.fname for font in own])
     assert not _learn_new_fonts()
+
+
+@pytest.mark.parametrize(
+    ("text", "drawn"), [("·\u0e31", "·U+0E31"), ("\u0948\u0902", "U+0948 U+0902"), ("·คั", "·คั"), ("·", "·"), ("", "")]
+)
+def test_a_label_of_combining_marks_alone_is_written_as_code_points(text: str, drawn: str) -> None:
+    assert _spell(text) == drawn

@@ -1,7 +1,16 @@
 import pytest
 
 from pellucid.tracing.tokens import Token
-from pellucid.views.canvas.text import clusters, isolated, label, labels, printable, shorten, text_width, visible
+from pellucid.views.canvas.text import (
+    clusters,
+    isolate_direction,
+    label,
+    labels,
+    printable,
+    shorten,
+    text_width,
+    visible,
+)
 from tests.unit.views.drawn import tokens
 
 
@@ -30,7 +39,7 @@ def test_what_is_invisible_is_made_visible(token: str, shown: str) -> None:
 
 
 def test_what_keeps_a_token_s_direction_stays_in_a_line() -> None:
-    assert printable(f"from {isolated('עברית')} on") == "from \u2068עברית\u2069 on"
+    assert printable(f"from {isolate_direction('עברית')} on") == "from \u2068עברית\u2069 on"
 
 
 def test_a_space_within_a_line_of_text_stays_one() -> None:

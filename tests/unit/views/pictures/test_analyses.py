@@ -5,11 +5,11 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from pellucid.analysis.alignment import Extraction, Gold, align_trace
-from pellucid.analysis.evolution import gathered
-from pellucid.analysis.flow import rollout
+from pellucid.analysis.alignment import Gold, LinkExtraction, align_trace
+from pellucid.analysis.evolution import collect_evolution
+from pellucid.analysis.flow import compute_rollout
 from pellucid.errors import ConfigError, DataError
-from pellucid.views.canvas.colours import GOLD, diverging, sequential
+from pellucid.views.canvas.colours import GOLD, map_diverging_colours, sequential
 from pellucid.views.canvas.shapes import Box, Dot
 from tests.unit.views.drawn import draw_view, encoder, rasters, renamed, texts, translation
 
@@ -36,7 +36,7 @@ def test_without_a_choice_the_head_that_agrees_with_gold_is_shown() -> None:
 
 
 def test_tokens_can_be_aligned() -> None:
-    drawing = draw_view("alignment", translation(["un", "##til", "<e>"]), extraction=Extraction(level="tokens"))
+    drawing = draw_view("alignment", translation(["un", "##til", "<e>"]), extraction=LinkExtraction(level="tokens"))
     assert {"un", "til"} <= set(texts(drawing))
     assert "until" in texts(draw_view("alignment", translation(["un", "##til", "now", "<e>"])))
 
@@ -56,7 +56,9 @@ def test_the_difference_is_a_less_b() -> None:
     images = rasters(drawing)
     np.testing.assert_array_equal(images[0], sequential(first))
     np.testing.assert_array_equal(images[1], sequential(second))
-    np.testing.assert_array_equal(images[2], diverging((first - second) / max(np.abs(first - second).max(), 1e-6)))
+    np.testing.assert_array_equal(
+        images[2], map_diverging_colours((first - second) / max(np.abs(first - second).max(), 1e-6))
+    )
 
 
 def test_what_cannot_be_compared_says_why() -> None:
@@ -67,7 +69,7 @@ def test_what_cannot_be_compared_says_why() -> None:
 
 
 def test_a_statistic_over_steps() -> None:
-    found = gathered([5, 10, 15], [encoder(), encoder(["x", "y", "z", "w"]), encoder()])
+    found = collect_evolution([5, 10, 15], [encoder(), encoder(["x", "y", "z", "w"]), encoder()])
     drawing = draw_view("evolution", encoder(), evolution=found, statistic="sink")
     values = found.statistics["encoder.self"]["sink"]
     low, high = values.min(), values.max()
@@ -77,7 +79,7 @@ def test_a_statistic_over_steps() -> None:
 
 
 def test_an_unknown_statistic_and_no_checkpoints() -> None:
-    found = gathered([5], [encoder()])
+    found = collect_evolution([5], [encoder()])
     with pytest.raises(ConfigError, match="unknown statistic `entrpy`; did you mean `entropy`"):
         draw_view("evolution", encoder(), evolution=found, statistic="entrpy")
     with pytest.raises(DataError, match="is of one checkpoint"):
@@ -88,7 +90,7 @@ def test_flow_is_raw_rollout_and_norms_beside_each_other() -> None:
     trace = translation()
     drawing = draw_view("flow", trace, layer=1)
     images = rasters(drawing)
-    np.testing.assert_array_equal(images[1], sequential(rollout(trace)["cross"][1]))
+    np.testing.assert_array_equal(images[1], sequential(compute_rollout(trace)["cross"][1]))
     assert {"raw, mean of the heads", "rollout", "norm-weighted, mean of the heads"} <= set(texts(drawing))
     note = " ".join(texts(drawing))
     assert "Abnar and Zuidema 2020" in note

@@ -7,10 +7,11 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
-from pellucid.analysis.contributions import Part
+from pellucid.analysis.contributions import LogitComponent
 from pellucid.errors import DataError
 from pellucid.views.canvas.colours import GOLD, LESS, MORE, sequential
 from pellucid.views.canvas.shapes import Box, Label, Line
+from pellucid.views.words import name_part
 from tests.unit.views.drawn import contributions_of, draw_view, encoder, lens_of, texts, tokens, translation
 
 
@@ -28,7 +29,9 @@ def test_a_lens_has_a_word_a_cell_shaded_by_its_probability() -> None:
     expected = [row[0].text.strip() for stage in lens.top for row in stage]
     cells = [shape.text for shape in drawing.shapes if isinstance(shape, Label) and shape.anchor == "middle"]
     assert cells == ["a", "dog", "runs", "<e>", *expected]
-    assert [text for text in texts(drawing) if text in lens.stages] == list(lens.stages)
+    assert [text for text in texts(drawing) if text == "embedding" or text.startswith("layer ")] == [
+        "embedding", "layer 0, self-attention", "layer 0, feed-forward", "layer 1, self-attention"
+    ], "as the page names them"  # fmt: skip
 
 
 def test_a_lens_underlines_the_word_that_was_written() -> None:
@@ -36,7 +39,7 @@ def test_a_lens_underlines_the_word_that_was_written() -> None:
     drawing = draw_view("lens", translation(), lens=lens)
     lines = [shape for shape in drawing.shapes if isinstance(shape, Line) and shape.stroke == GOLD]
     assert len(lines) == int((lens.ranks == 0).sum()) + 1, "one in the legend"
-    assert "dog\u2069 layer 1 self_attn" in drawing.description
+    assert "dog\u2069 layer 1, self-attention" in drawing.description
     assert "a\u2069 embedding" in drawing.description
 
 
@@ -65,7 +68,9 @@ def test_contributions_are_bars_the_largest_first() -> None:
     lengths = np.array([bar.width for bar in bars]) / bars[0].width
     np.testing.assert_allclose(lengths, [abs(part.value / ordered[0].value) for part in ordered], atol=0.02)
     shown = texts(drawing)
-    assert [text for text in shown if text in {part.name for part in ordered}] == [part.name for part in ordered]
+    names = [name_part(part) for part in ordered]
+    assert [text for text in shown if text in set(names)] == names
+    assert names[0].startswith("layer "), "as the page names them"
     assert f"{ordered[0].value:+.2f}".replace("-", "−") in shown
     assert drawing.title == "What speaks for “dog” against “runs”"
     assert f"{found[1].total:+.2f}".replace("-", "−") in " ".join(shown[:3])
@@ -95,13 +100,15 @@ def test_without_a_row_it_is_the_first_word() -> None:
     trace = translation(out=["<s>", "a", "dog", "<e>"])
     found = contributions_of(trace)
     assert draw_view("contributions", trace, contributions=found).title.startswith("What speaks for “a”")
-    alone = replace(found[1], against=None, parts=(Part("embedding", 1.0), Part("biases", -0.5)), total=0.5)
+    alone = replace(
+        found[1], foil=None, parts=(LogitComponent("embedding", 1.0), LogitComponent("biases", -0.5)), total=0.5
+    )
     drawing = draw_view("contributions", trace, contributions=alone)
     assert drawing.title == "What speaks for “a”"
     assert "the logit: +0.50" in " ".join(texts(drawing))
-    with pytest.raises(DataError, match="there are no contributions to row 9") as caught:
+    with pytest.raises(DataError, match="no contributions to row 9") as caught:
         draw_view("contributions", trace, contributions=found, row=9)
-    assert caught.value.hint == "there are those to row 0, 1, 2, 3"
+    assert caught.value.hint == "there are contributions to row 0, 1, 2, 3"
 
 
 def test_the_text_is_shaded_by_where_the_word_looked() -> None:
@@ -126,7 +133,7 @@ def test_without_a_head_it_is_the_mean_of_the_layers() -> None:
     weights = trace["cross"].layer_weights(0).mean(axis=0)[0]
     shades = [shape.fill for shape in drawing.shapes if isinstance(shape, Box) and shape.fill.startswith("#")]
     assert shades == [hexed(w / weights.max()) for w in weights]
-    assert drawing.title == "Decoder: cross-attention, layer 0, mean of its heads"
+    assert drawing.title == "Layer 0, cross-attention, mean of its heads"
 
 
 def test_one_text_that_looks_at_itself_stands_once() -> None:

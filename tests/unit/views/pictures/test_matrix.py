@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from pellucid.views.canvas.colours import EMPTY, HATCH, HUE, hatched, rgb, sequential
+from pellucid.views.canvas.colours import EMPTY, HATCH, HUE, hatch_masked, rgb, sequential
 from pellucid.views.canvas.drawing import Drawing
 from pellucid.views.canvas.shapes import Label, Raster
 from pellucid.views.pictures.matrix import draw_matrix
@@ -72,12 +72,12 @@ def test_only_a_mask_that_hides_something_is_in_the_legend() -> None:
     everything = np.ones((3, 2), np.bool_)
     assert "masked" not in texts(draw(attention(1, 3, 2), mask=everything))
     assert "masked" in texts(draw(attention(1, 3, 2), mask=np.tril(everything)))
-    assert hatched(sequential(attention(3, 2)), everything).shape == (3, 2, 3)
+    assert hatch_masked(sequential(attention(3, 2)), everything).shape == (3, 2, 3)
 
 
 def test_an_image_of_many_tokens_is_not_made_larger() -> None:
     mask = np.tril(np.ones((700, 700), np.bool_))
-    assert hatched(np.zeros((700, 700, 3), np.uint8), mask).shape == (700, 700, 3)
+    assert hatch_masked(np.zeros((700, 700, 3), np.uint8), mask).shape == (700, 700, 3)
 
 
 def test_the_description_tells_the_largest_weight_of_each_row() -> None:

@@ -20,7 +20,7 @@ def test_each_attention_has_an_image_and_its_numbers() -> None:
     parts = {name: thumbnails(attention(name)) for name in ("encoder.self", "cross")}
     drawing = draw_model(parts, "T", {"cross": [(1, 2)]})
     assert sum(image.shape == (68, 102, 3) for image in rasters(drawing)) == 2
-    assert {"encoder: self-attention", "decoder: cross-attention", "head 0", "1", "2"} <= set(texts(drawing))
+    assert {"encoder self-attention", "cross-attention", "head 0", "1", "2"} <= set(texts(drawing))
     assert sum(isinstance(shape, Box) and shape.stroke == HUE for shape in drawing.shapes) == 1
 
 

@@ -3,7 +3,7 @@ import re
 import numpy as np
 import pytest
 
-from pellucid.views.canvas.colours import diverging
+from pellucid.views.canvas.colours import map_diverging_colours
 from tests.unit.views.drawn import draw_view, encoder, rasters, texts
 
 
@@ -16,10 +16,10 @@ def test_query_keys_and_their_products_are_strips() -> None:
     q, k = attention.q[1, 2, 1], attention.k[1, 2]
     query, keys, parts = rasters(drawing)[:3]
     limit = max(np.abs(q).max(), np.abs(k).max())
-    np.testing.assert_array_equal(query, diverging(q[None] / limit))
-    np.testing.assert_array_equal(keys, diverging(k / limit))
+    np.testing.assert_array_equal(query, map_diverging_colours(q[None] / limit))
+    np.testing.assert_array_equal(keys, map_diverging_colours(k / limit))
     products = q * k / np.float32(np.sqrt(5))
-    np.testing.assert_array_equal(parts, diverging(products / np.abs(products).max()))
+    np.testing.assert_array_equal(parts, map_diverging_colours(products / np.abs(products).max()))
 
 
 @pytest.mark.parametrize("with_bias", [False, True])

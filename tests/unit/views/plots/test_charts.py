@@ -10,7 +10,7 @@ import torch
 import pellucid
 from pellucid.config import Recipe
 from pellucid.errors import ConfigError, DataError
-from pellucid.training.schedule import Ending
+from pellucid.training.schedule import DecayPlan
 from pellucid.views.canvas.drawing import Drawing
 from pellucid.views.canvas.shapes import Line
 from pellucid.views.plots import schedule as schedule_module
@@ -54,19 +54,19 @@ def test_several_schedules_share_their_axes() -> None:
 
 def test_of_a_run_the_clock_decides_when_the_rate_falls(tmp_path: Path) -> None:
     run = write_log(tmp_path / "run", {"event": "clock", "step": 60, "last_step": 100})
-    recipe = Recipe.load("default", ["train.schedule=stable", "train.steps=5000", "train.warmup_steps=10"])
+    recipe = Recipe.load("default", ["train.schedule=wsd", "train.steps=5000", "train.warmup_steps=10"])
     (run / "recipe.toml").write_text(recipe.to_toml(), encoding="utf-8")
-    _, endings = schedule_module._loaded(run, [])
-    assert endings == {60: Ending(60, 100)}
+    _, endings = schedule_module._load(run, [])
+    assert endings == {60: DecayPlan(60, 100)}
     assert len(curves(pellucid.plot_schedule(run))) == 1
 
 
 def test_of_a_run_whose_fall_was_shortened_each_step_has_the_rate_that_it_had(tmp_path: Path) -> None:
     shortened = {"event": "clock", "step": 80, "falls_at": 70, "last_step": 90}
     run = write_log(tmp_path / "run", {"event": "plateau", "step": 60, "last_step": 100}, shortened)
-    recipe = Recipe.load("default", ["train.schedule=stable", "train.steps=5000", "train.warmup_steps=10"])
+    recipe = Recipe.load("default", ["train.schedule=wsd", "train.steps=5000", "train.warmup_steps=10"])
     (run / "recipe.toml").write_text(recipe.to_toml(), encoding="utf-8")
-    line = schedule_module._curve("x", *schedule_module._loaded(run, []))
+    line = schedule_module._curve("x", *schedule_module._load(run, []))
     assert line.x[-1] == 90
     rate = dict(zip(line.x, line.y, strict=True))
     peak = rate[60]
@@ -80,7 +80,7 @@ def test_the_three_curves_of_the_paper_without_a_recipe() -> None:
     assert len(curves(picture)) == 3
     assert "d_model=512, warmup_steps=8000" in texts(picture)
     for name, (width, warmup) in zip(names, shapes, strict=True):
-        recipe, _ = schedule_module._loaded(name, ["train.schedule=noam", "train.steps=20000"])
+        recipe, _ = schedule_module._load(name, ["train.schedule=noam", "train.steps=20000"])
         line = schedule_module._curve(name, recipe, {})
         paper = width**-0.5 * np.minimum(line.x**-0.5, line.x * warmup**-1.5)
         np.testing.assert_allclose(line.y, paper, rtol=1e-12)
@@ -91,7 +91,7 @@ def test_the_three_curves_of_the_paper_without_a_recipe() -> None:
 def test_a_recipe_that_there_is_not() -> None:
     with pytest.raises(ConfigError, match="dats"):
         pellucid.plot_schedule("dats")
-    with pytest.raises(DataError, match="a schedule is of a recipe"):
+    with pytest.raises(DataError, match="a schedule requires a recipe"):
         pellucid.plot_schedule()
 
 
@@ -134,7 +134,7 @@ def test_a_runs_metrics(tmp_path: Path) -> None:
         {"event": "validation", "step": 20, "loss": 1.5, "bleu": 20.0, "best": True},
     )
     drawing = pellucid.plot_run(run)
-    assert {"Loss", "BLEU", "Learning rate", "Gradient norm", "Tokens a second", "training", "validation"} <= set(
+    assert {"Loss", "BLEU", "Learning rate", "Gradient norm", "Tokens per second", "training", "validation"} <= set(
         texts(drawing)
     )
     assert "Accuracy" not in texts(drawing)
@@ -178,7 +178,7 @@ def test_a_line_that_is_still_being_written_is_left_out(tmp_path: Path) -> None:
 
 
 def test_a_log_that_is_none(tmp_path: Path) -> None:
-    with pytest.raises(DataError, match=r"there is no file `.*metrics.jsonl`"):
+    with pytest.raises(DataError, match=r"no file `.*metrics.jsonl`"):
         pellucid.plot_run(tmp_path)
     with pytest.raises(DataError, match=r"line 2 of `.*` is not a line of a run's log"):
         pellucid.plot_run(write_log(tmp_path / "run", step(1), {"x": 1}))

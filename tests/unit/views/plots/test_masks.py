@@ -56,7 +56,7 @@ def test_the_mask_of_cross_attention() -> None:
 
 
 def test_targets_that_do_not_fit() -> None:
-    with pytest.raises(DataError, match=r"`targets` \[4\] are not as many as the sentences \(2\)"):
+    with pytest.raises(DataError, match=r"`targets` \[4\] must have one value per sentence \(2\)"):
         pellucid.plot_masks([5, 3], targets=[4])
     with pytest.raises(DataError, match=r"`targets` \[4, 0\]: 0 must be at least 1"):
         pellucid.plot_masks([5, 3], targets=[4, 0])
@@ -65,8 +65,8 @@ def test_targets_that_do_not_fit() -> None:
 @pytest.mark.parametrize(
     ("lengths", "sentences", "message"),
     [
-        ((), (), "give either `lengths` or `texts`"),
-        ((1,), ("a",), "give either `lengths` or `texts`"),
+        ((), (), "require either `lengths` or `texts`"),
+        ((1,), ("a",), "require either `lengths` or `texts`"),
         ((3, 0), (), r"`lengths` \[3, 0\]: 0 must be at least 1"),
         ((), ("a", " "), "a text without words has no mask"),
     ],

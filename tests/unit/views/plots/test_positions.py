@@ -8,7 +8,7 @@ import pellucid
 from pellucid.config import ModelConfig
 from pellucid.errors import ConfigError, DataError
 from pellucid.model.families import DecoderOnly
-from pellucid.views.canvas.colours import diverging
+from pellucid.views.canvas.colours import map_diverging_colours
 from tests.tiny_model import tiny_model
 from tests.unit.views.drawn import outside, rasters, texts
 
@@ -17,8 +17,8 @@ def test_sinusoids_and_their_dot_products() -> None:
     drawing = pellucid.plot_positions(10, 16)
     table, similarity = [image for image in rasters(drawing) if image.shape[0] == 10]
     expected = pellucid.sinusoids(10, 16)
-    np.testing.assert_array_equal(table, diverging(expected / expected.abs().max()))
-    np.testing.assert_array_equal(similarity, diverging((expected @ expected.T / 8).clamp(-1, 1)))
+    np.testing.assert_array_equal(table, map_diverging_colours(expected / expected.abs().max()))
+    np.testing.assert_array_equal(similarity, map_diverging_colours((expected @ expected.T / 8).clamp(-1, 1)))
     assert outside(drawing) == []
     assert {"Encodings", "Similarity", "position", "dimension"} <= set(texts(drawing))
 
@@ -28,7 +28,7 @@ def test_learned_positions_are_those_of_the_model() -> None:
     for stack, embedding in (("encoder", model.src_embedding), ("decoder", model.tgt_embedding)):
         drawing = pellucid.plot_positions(7, model=model, stack=stack)
         table = embedding.positions.weight[:7].detach()
-        np.testing.assert_array_equal(rasters(drawing)[0], diverging(table / table.abs().max()))
+        np.testing.assert_array_equal(rasters(drawing)[0], map_diverging_colours(table / table.abs().max()))
         assert drawing.title == f"Learned positions of the {stack}"
 
 
@@ -38,7 +38,7 @@ def test_rotary_positions_score_by_distance() -> None:
     _, score = [image for image in rasters(drawing) if image.shape[0] == 9]
     rates = 10000.0 ** -(np.arange(0, 8, 2) / 8)
     expected = [[np.mean([math.cos((i - j) * rate) for rate in rates]) for j in range(9)] for i in range(9)]
-    np.testing.assert_allclose(score.astype(int), diverging(np.array(expected)).astype(int), atol=1)
+    np.testing.assert_allclose(score.astype(int), map_diverging_colours(np.array(expected)).astype(int), atol=1)
 
 
 def test_relative_positions_are_the_bias_of_each_head() -> None:
@@ -47,7 +47,7 @@ def test_relative_positions_are_the_bias_of_each_head() -> None:
     places = torch.arange(6)
     bias = model.decoder.relative(places, places).bias[0].detach()
     images = [image for image in rasters(drawing) if image.shape[0] == 6]
-    np.testing.assert_array_equal(images, diverging(bias / bias.abs().max()))
+    np.testing.assert_array_equal(images, map_diverging_colours(bias / bias.abs().max()))
     assert {"Head 0", "Head 1", "Head 2"} <= set(texts(drawing))
 
 

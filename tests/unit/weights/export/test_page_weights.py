@@ -8,7 +8,7 @@ import torch
 
 from pellucid.errors import CheckpointError, ConfigError, DataError
 from pellucid.model.transformer import Transformer
-from pellucid.weights.export.page_weights import PageWeights, dequantised, page_weights
+from pellucid.weights.export.page_weights import PageWeights, dequantise, page_weights
 from pellucid.weights.tensors import parameters
 from tests.tiny_model import SRC_VOCAB_SIZE, TGT_VOCAB_SIZE, tiny_model, words
 
@@ -43,7 +43,7 @@ def test_matrices_are_small_and_vectors_stay(weights: PageWeights, matrices: tor
 
 def test_a_byte_is_half_a_scale_away_at_most() -> None:
     model = tiny_model(**JOINT)
-    found, near = safetensors.torch.load(page_weights(model)), dequantised(model)
+    found, near = safetensors.torch.load(page_weights(model)), dequantise(model)
     near_numbers = parameters(near)
     for name, parameter in parameters(model).items():
         if parameter.dim() == 1:
@@ -61,9 +61,9 @@ def test_a_byte_is_half_a_scale_away_at_most() -> None:
 def test_a_copy_with_the_page_s_numbers_is_made_and_the_model_left_alone(weights: PageWeights) -> None:
     model = tiny_model()
     before = {name: parameter.clone() for name, parameter in parameters(model).items()}
-    near = dequantised(model, weights)
+    near = dequantise(model, weights)
     assert isinstance(near, Transformer)
-    assert page_weights(dequantised(near, weights), "float32") == page_weights(near, "float32")  # nothing is lost twice
+    assert page_weights(dequantise(near, weights), "float32") == page_weights(near, "float32")  # nothing is lost twice
     assert all(torch.equal(parameter, before[name]) for name, parameter in parameters(model).items())
     src, tgt = words(SRC_VOCAB_SIZE, 1, 5), words(TGT_VOCAB_SIZE, 1, 4)
     whole, rounded = model(src, tgt), near(src, tgt)
@@ -76,7 +76,7 @@ def test_rows_of_zeros_and_of_the_smallest_numbers_stay_finite() -> None:
     with torch.no_grad():
         model.src_embedding.tokens.weight[3] = 0
         model.src_embedding.tokens.weight[4] = 1e-45
-    near = dequantised(model).src_embedding.tokens.weight.detach()
+    near = dequantise(model).src_embedding.tokens.weight.detach()
     assert bool((near[3] == 0).all())
     assert float(near[4].abs().max()) <= 1e-43
 
@@ -92,14 +92,14 @@ def test_a_model_in_half_precision_is_packed_like_its_numbers_in_single_precisio
     assert page_weights(halved, "int8") == page_weights(halved.float(), "int8")
 
 
-@pytest.mark.parametrize("call", [page_weights, dequantised])
+@pytest.mark.parametrize("call", [page_weights, dequantise])
 def test_what_cannot_be_packed_is_told(call: Any) -> None:
     model = tiny_model()
     with pytest.raises(ConfigError, match="unknown `weights` `int4`; did you mean `int8`"):
         call(model, "int4")
     with torch.no_grad():
         model.output_projection.weight[0, 0] = 70000
-    with pytest.raises(DataError, match=r"has a number of size 70000; half precision holds at most 65,504"):
+    with pytest.raises(DataError, match=r"has a value of magnitude 70000; the maximum of half precision is 65,504"):
         call(model, "float16")
     with torch.no_grad():
         model.output_projection.weight[0, 0] = torch.nan

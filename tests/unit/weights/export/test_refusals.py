@@ -9,34 +9,37 @@ from typing import Any
 import pytest
 
 from pellucid.config import ModelConfig
-from pellucid.errors import ConfigError, install
+from pellucid.errors import ConfigError, format_install_command
 from pellucid.weights import to_ctranslate2, to_hugging_face, to_onnx
 from tests.parity.export.shapes import DECODER, ENCODER, LLAMA, PAIRED, VOCAB, random_model
 
 HUGGING_FACE: list[tuple[ModelConfig, str]] = [
     (
         ModelConfig(**PAIRED, norm_eps=1e-6),
-        r"`norm_eps` \(1e-06\) has no place in MarianMTModel of transformers, which has 1e-05",
+        r"`norm_eps` \(1e-06\) is not supported by MarianMTModel of transformers, which supports 1e-05",
     ),
-    (ModelConfig(**PAIRED, final_norm=True), r"`final_norm` \(True\) has no place in MarianMTModel"),
-    (ModelConfig(**PAIRED, norm="pre", final_norm=False), r"`final_norm` \(False\) has no place in Pegasus"),
+    (ModelConfig(**PAIRED, final_norm=True), r"`final_norm` \(True\) is not supported by MarianMTModel"),
+    (ModelConfig(**PAIRED, norm="pre", final_norm=False), r"`final_norm` \(False\) is not supported by Pegasus"),
     (ModelConfig(**PAIRED | {"tie_embeddings": "decoder"}, norm="pre"), r"`tie_embeddings` \('decoder'\) .* Pegasus"),
-    (ModelConfig(**PAIRED, positions="relative"), r"`positions` \('relative'\) .* which has 'sinusoidal' or 'learned'"),
-    (ModelConfig(**PAIRED, num_kv_heads=1), r"`num_kv_heads` \(1\) .* which has None"),
-    (ModelConfig(**PAIRED, gated=True), r"`gated` \(True\)"),
+    (
+        ModelConfig(**PAIRED, positions="relative"),
+        r"`positions` \('relative'\) .* supports 'sinusoidal' or 'learned'",
+    ),
+    (ModelConfig(**PAIRED, num_kv_heads=1), r"`num_kv_heads` \(1\) .* which supports None"),
+    (ModelConfig(**PAIRED, gated_feed_forward=True), r"`gated_feed_forward` \(True\)"),
     (ModelConfig.encoder(**ENCODER | {"embedding_norm": False}), r"`embedding_norm` \(False\) .* BertModel"),
     (
         ModelConfig.encoder(**ENCODER, num_classes=2),
-        r"`classifier_activation` \('none'\) .* BertForSequenceClassification .* has 'tanh'",
+        r"`classifier_activation` \('none'\) .* BertForSequenceClassification .* supports 'tanh'",
     ),
     (ModelConfig.decoder(**DECODER | {"norm": "post"}), r"`norm` \('post'\) .* GPT2LMHeadModel"),
     (
         ModelConfig.decoder(**DECODER, tie_embeddings="decoder"),
-        r"`scale_embeddings` \(True\) .* GPT2LMHeadModel .* has False where the output projection is tied",
+        r"`scale_embeddings` \(True\) .* GPT2LMHeadModel .* supports False if the output projection is tied",
     ),
     (
         ModelConfig.decoder(vocab_size=VOCAB, num_layers=1, **LLAMA | {"positions": "learned"}),
-        r"`positions` \('learned'\) .* LlamaForCausalLM .* has 'rotary'",
+        r"`positions` \('learned'\) .* LlamaForCausalLM .* supports 'rotary'",
     ),
 ]
 CTRANSLATE2: list[tuple[ModelConfig, str]] = [
@@ -86,8 +89,8 @@ def test_a_missing_library_names_its_extra(tmp_path: Path, monkeypatch: pytest.M
     model = random_model(ModelConfig(**PAIRED))
     with pytest.raises(ConfigError, match="CTranslate2 is not installed") as refused:
         to_ctranslate2(model, None, tmp_path / "out")
-    assert install("ct2") in refused.value.hint
+    assert format_install_command("ct2") in refused.value.hint
     with pytest.raises(ConfigError, match="`onnx` is not installed") as refused:
         to_onnx(model, tmp_path / "out")
-    assert install("onnx") in refused.value.hint
+    assert format_install_command("onnx") in refused.value.hint
     assert not (tmp_path / "out").exists()

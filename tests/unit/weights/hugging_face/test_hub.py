@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from pellucid.config.environment import OFFLINE_SWITCHES
-from pellucid.errors import CheckpointError, ConfigError, install
+from pellucid.errors import CheckpointError, ConfigError, format_install_command
 from pellucid.tasks.task import open_model
 from pellucid.weights import from_hugging_face
 from pellucid.weights.hugging_face import hub
@@ -59,10 +59,10 @@ def test_a_revision_stands_behind_the_name(tmp_path: Path, serve: Callable[[Path
     from_hugging_face("org/model@feature/x")
     from_hugging_face("org/model@v1", revision="v1")
     assert [call["revision"] for call in here.calls] == ["feature/x", "v1"]
-    with pytest.raises(ConfigError, match=r"`org/model@v1` names a revision, but `v2` is asked for"):
+    with pytest.raises(ConfigError, match=r"`org/model@v1` names a revision, but `revision` is `v2`"):
         from_hugging_face("org/model@v1", revision="v2")
     with pytest.raises(
-        CheckpointError, match=r"`org/other` is not a folder here, .* has no such model at `v3`|gives no"
+        CheckpointError, match=r"`org/other` is not a local folder, .* has no such model at `v3`|gives no"
     ):
         from_hugging_face("org/other@v3")
 
@@ -124,7 +124,7 @@ def test_a_name_that_the_hub_lacks(tmp_path: Path, serve: Callable[[Path], Hub])
     serve(tmp_path)
     with pytest.raises(CheckpointError) as caught:
         from_hugging_face("org/modle", revision="v2", offline=False)
-    said = "`org/modle` is not a folder here, and the hub gives no such model at `v2`: 404 Client Error: org/modle"
+    said = "`org/modle` is not a local folder, and the hub gives no such model at `v2`: 404 Client Error: org/modle"
     assert str(caught.value) == said
     with pytest.raises(CheckpointError, match="and the cache of the hub has no such model: 404"):
         from_hugging_face("org/modle", offline=True)
@@ -133,10 +133,10 @@ def test_a_name_that_the_hub_lacks(tmp_path: Path, serve: Callable[[Path], Hub])
 def test_without_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(__import__("sys").modules, "huggingface_hub", None)
     with pytest.raises(
-        ConfigError, match=r"`org/model` is not a folder here; a name on the hub needs the extra `hf`"
+        ConfigError, match=r"`org/model` is not a local folder; a name on the hub requires the extra `hf`"
     ) as caught:
         from_hugging_face("org/model")
-    assert caught.value.hint == install("hf")
+    assert caught.value.hint == format_install_command("hf")
 
 
 @pytest.mark.parametrize("name", ["./model", "/x/y", "a/b/c", "a b", "../x", "a/", "~/model", "org/model?"])

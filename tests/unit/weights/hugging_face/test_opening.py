@@ -10,15 +10,17 @@ import pytest
 import torch
 from torch import Tensor
 
-from pellucid.errors import CheckpointError, shown
+from pellucid.config import TASKS
+from pellucid.errors import CheckpointError, format_value
 from pellucid.model.families import DecoderOnly, EncoderOnly, SequenceClassifier
 from pellucid.model.transformer import Transformer
-from pellucid.text.tokenizers import Tokenizers
+from pellucid.tasks.task import check_task, require_tokenizers
+from pellucid.text.tokenizers import TokenizerPair
 from pellucid.text.vocabulary import Vocabulary
 from pellucid.weights import from_hugging_face
 from pellucid.weights.hugging_face import opening
 from pellucid.weights.hugging_face.catalogue import FAMILIES
-from pellucid.weights.hugging_face.opening import open_foreign_folder
+from pellucid.weights.hugging_face.opening import detect_hugging_face_task, open_hugging_face_folder
 from pellucid.weights.hugging_face.settings import KINDS, SEARCH_KINDS
 from pellucid.weights.opening import open_folder
 from tests.unit.weights.hugging_face.folders import (
@@ -90,7 +92,7 @@ def test_a_config_that_is_damaged(text: str, tmp_path: Path) -> None:
 
 def test_a_folder_of_our_own(tmp_path: Path) -> None:
     message = refusal({"format": "pellucid/1", "task": "translate"}, bert_tensors(), tmp_path)
-    assert message == f"`{tmp_path}` is a model folder of Pellucid's own, not one of transformers"
+    assert message == f"`{tmp_path}` is a Pellucid model folder, not one of transformers"
 
 
 @pytest.mark.parametrize(
@@ -123,7 +125,7 @@ def test_an_encoder_decoder_that_lacks_a_stack(layers: str, tmp_path: Path) -> N
 def test_an_unknown_family(kind: Any, tmp_path: Path) -> None:
     with pytest.raises(CheckpointError, match=r"config\.json` has the unknown `model_type`") as caught:
         from_hugging_face(write(tmp_path, BERT | {"model_type": kind}, bert_tensors()))
-    assert f"`model_type` {shown(kind)}" in str(caught.value)
+    assert f"`model_type` {format_value(kind)}" in str(caught.value)
     families = (
         "bart, bert, camembert, distilbert, gpt2, llama, m2m_100, marian, mbart, mistral, mt5, pegasus, qwen2, qwen3, "
         "roberta, t5, xlm-roberta"
@@ -135,16 +137,22 @@ def test_an_unknown_family(kind: Any, tmp_path: Path) -> None:
     ("config", "message"),
     [
         (BERT | {"position_embedding_type": "relative_key"}, '`position_embedding_type` = "relative_key"'),
-        (BERT | {"is_decoder": True}, "`is_decoder` = true, which Pellucid's model cannot express; it knows false"),
-        (BERT | {"hidden_act": "mish"}, '`hidden_act` = "mish", an activation that Pellucid lacks; it has relu, gelu'),
+        (
+            BERT | {"is_decoder": True},
+            "`is_decoder` = true, which Pellucid's model does not support; it supports false",
+        ),
+        (
+            BERT | {"hidden_act": "mish"},
+            '`hidden_act` = "mish", an activation that Pellucid does not support; it supports relu, gelu',
+        ),
         (BERT | {"quantization_config": {"bits": 4}}, '`quantization_config` = {"bits": 4}'),
         (LLAMA | {"rope_scaling": {"rope_type": "llama3", "factor": 8.0}}, "`rope_scaling` has no `high_freq_factor`"),
         (LLAMA | {"rope_scaling": {"type": "linear"}}, "`rope_scaling` has no `factor`"),
         (LLAMA | {"rope_scaling": {"type": "dynamic", "factor": 2.0}}, '`rope_scaling.rope_type` = "dynamic"'),
         (
             LLAMA | {"model_type": "mistral", "sliding_window": 7},
-            "`sliding_window` = 7, a window of attention that Pellucid's model cannot express; texts that fit into it "
-            "would be the same: set `max_position_embeddings` to 7",
+            "`sliding_window` = 7, a sliding window, which Pellucid's model does not support; for texts that fit "
+            "into it, set `max_position_embeddings` to 7",
         ),
         (LLAMA | {"rope_parameters": {"rope_type": "yarn"}}, '`rope_parameters.rope_type` = "yarn"'),
         (LLAMA | {"partial_rotary_factor": 0.5}, "`partial_rotary_factor` = 0.5"),
@@ -158,7 +166,8 @@ def test_an_unknown_family(kind: Any, tmp_path: Path) -> None:
         ),
         (
             BART | {"decoder_attention_heads": 1},
-            "`encoder_attention_heads` = 2 and `decoder_attention_heads` = 1; Pellucid's two stacks are of one width",
+            "`encoder_attention_heads` = 2 and `decoder_attention_heads` = 1; Pellucid's two stacks have the same "
+            "width",
         ),
     ],
     ids=lambda value: str(value)[-60:] if isinstance(value, str) else "",
@@ -177,7 +186,7 @@ def test_what_cannot_be_expressed(config: dict[str, Any], message: str, tmp_path
             "`d_model` = 4, which must be divisible by",
         ),
         (BERT | {"hidden_size": "4"}, "config.json` has `hidden_size` = '4'; it must be a whole number"),
-        (BERT | {"num_attention_heads": 0}, "describes no model that can be: `num_heads` (0) must be at least 1"),
+        (BERT | {"num_attention_heads": 0}, "describes an invalid model: `num_heads` (0) must be at least 1"),
         (BERT | {"hidden_dropout_prob": 2.0}, "`dropout` (2.0) must be at least 0 and below 1"),
     ],
 )
@@ -191,7 +200,7 @@ def test_a_missing_parameter(prefix: str, tmp_path: Path) -> None:
     tensors = {f"{prefix}{name}": tensor for name, tensor in bert_tensors().items()}
     del tensors[f"{prefix}encoder.layer.1.attention.self.key.bias"]
     message = refusal(BERT, tensors, tmp_path)
-    assert f"lack `{prefix}encoder.layer.1.attention.self.key.bias`, which config.json asks for" in message
+    assert f"lack `{prefix}encoder.layer.1.attention.self.key.bias`, which config.json requires" in message
 
 
 def test_a_missing_layer(tmp_path: Path) -> None:
@@ -222,12 +231,12 @@ def test_an_unexpected_parameter(config: dict[str, Any], name: str, tmp_path: Pa
 @pytest.mark.parametrize(
     ("config", "name", "shapes"),
     [
-        ({"vocab_size": 12}, "embeddings.word_embeddings.weight", "(11, 4), config.json asks for (12, 4)"),
-        ({"intermediate_size": 5}, "encoder.layer.0.intermediate.dense.weight", "(6, 4), config.json asks for (5, 4)"),
+        ({"vocab_size": 12}, "embeddings.word_embeddings.weight", "(11, 4), config.json requires (12, 4)"),
+        ({"intermediate_size": 5}, "encoder.layer.0.intermediate.dense.weight", "(6, 4), config.json requires (5, 4)"),
         (
             {"max_position_embeddings": 9},
             "embeddings.position_embeddings.weight",
-            "(8, 4), config.json asks for (9, 4)",
+            "(8, 4), config.json requires (9, 4)",
         ),
     ],
 )
@@ -242,13 +251,13 @@ def test_the_parts_of_a_packed_matrix_are_checked_one_by_one(tmp_path: Path) -> 
     tensors["model.layers.0.self_attn.q_proj.weight"] = torch.ones(4, D)
     tensors["model.layers.0.self_attn.k_proj.weight"] = torch.ones(8, D)
     message = refusal(config, tensors, tmp_path)
-    assert "`model.layers.0.self_attn.q_proj.weight` has shape (4, 4), config.json asks for (8, 4)" in message
+    assert "`model.layers.0.self_attn.q_proj.weight` has shape (4, 4), config.json requires (8, 4)" in message
 
 
 def test_a_tokenizer_that_does_not_fit_the_embedding(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     letters = Vocabulary("characters", tuple("abcdefgh"))
     assert letters.size == 12
-    monkeypatch.setattr(opening, "load_foreign_tokenizer", lambda folder: Tokenizers(letters, letters))
+    monkeypatch.setattr(opening, "load_hugging_face_tokenizers", lambda folder: TokenizerPair(letters, letters))
     message = refusal(BERT, bert_tensors(), tmp_path)
     assert f"the source tokenizer of `{tmp_path}` has 12 ids, the model's embedding {VOCAB}" in message
 
@@ -261,7 +270,7 @@ class WithHidden(Vocabulary):
 
 def test_a_special_token_beyond_the_embedding(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     letters = WithHidden("characters", tuple("abcdefgh"))
-    monkeypatch.setattr(opening, "load_foreign_tokenizer", lambda folder: Tokenizers(letters, letters))
+    monkeypatch.setattr(opening, "load_hugging_face_tokenizers", lambda folder: TokenizerPair(letters, letters))
     assert from_hugging_face(write(tmp_path, BERT, bert_tensors()))[1] is letters
     monkeypatch.setattr(opening, "language_ids", lambda tokenizers: {"h": 11})
     assert "has 12 ids, the model's embedding 11" in refusal(BERT, bert_tensors(), tmp_path)
@@ -270,10 +279,10 @@ def test_a_special_token_beyond_the_embedding(tmp_path: Path, monkeypatch: pytes
 def test_the_tokenizers_come_along(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     one, two = Vocabulary("characters", tuple("abc")), Vocabulary("characters", tuple("de"))
     folder = write(tmp_path, BART, bart_tensors())
-    monkeypatch.setattr(opening, "load_foreign_tokenizer", lambda folder: Tokenizers(one, one))
+    monkeypatch.setattr(opening, "load_hugging_face_tokenizers", lambda folder: TokenizerPair(one, one))
     assert from_hugging_face(folder)[1] is one
-    both = Tokenizers(one, two)
-    monkeypatch.setattr(opening, "load_foreign_tokenizer", lambda folder: both)
+    both = TokenizerPair(one, two)
+    monkeypatch.setattr(opening, "load_hugging_face_tokenizers", lambda folder: both)
     assert from_hugging_face(folder)[1] is both
 
 
@@ -281,19 +290,19 @@ def test_what_stands_beside_an_encoder_is_listed(tmp_path: Path, caplog: pytest.
     tensors = {f"bert.{name}": tensor for name, tensor in bert_tensors().items()}
     tensors |= {"my.own.head.weight": torch.ones(1), "bert.embeddings.position_ids": torch.arange(8)[None]}
     with caplog.at_level(logging.WARNING):
-        saved = open_foreign_folder(write(tmp_path, BERT, tensors))
+        saved = open_hugging_face_folder(write(tmp_path, BERT, tensors))
     assert sorted(saved.unused) == ["bert.pooler.dense.bias", "bert.pooler.dense.weight", "my.own.head.weight"]
-    assert "3 tensors stand beside the model and are not used: bert.pooler.dense" in caplog.text
+    assert "3 tensors are not part of the model and are not used: bert.pooler.dense" in caplog.text
 
 
 def test_the_head_of_a_classifier(tmp_path: Path) -> None:
     tensors = {f"bert.{name}": tensor for name, tensor in bert_tensors().items()}
     tensors |= {"classifier.weight": torch.randn(3, D), "classifier.bias": torch.randn(3)}
     names = {"id2label": {"0": "bad", "1": "so-so", "2": "good"}}
-    saved = open_foreign_folder(write(tmp_path, BERT | names, tensors))
+    saved = open_hugging_face_folder(write(tmp_path, BERT | names, tensors))
     assert isinstance(saved.model, SequenceClassifier)
     assert (saved.task, saved.labels) == ("classify", ("bad", "so-so", "good"))
-    several = open_foreign_folder(
+    several = open_hugging_face_folder(
         write(tmp_path, BERT | names | {"problem_type": "multi_label_classification"}, tensors)
     )
     assert (several.task, several.labels) == ("encode", ())
@@ -334,7 +343,7 @@ ODD: list[Any] = [None, True, 5, -1, 2**40, 10**30, 1.5, -1e308, "x", [], [1], [
 def opened_or_refused(folder: Path) -> bool:
     """Whether a folder opens as a model, or is refused with a sentence that names it."""
     try:
-        open_foreign_folder(folder)
+        open_hugging_face_folder(folder)
     except CheckpointError as error:
         return str(folder) in str(error)
     return True
@@ -391,7 +400,7 @@ def test_no_value_of_a_search_setting_is_a_bare_error(name: str, tmp_path: Path)
         ({"rope_scaling": 5}, "has `rope_scaling` = 5; it must be a table or null"),
         ({"rope_scaling": {"rope_theta": "x"}}, "has `rope_theta` = 'x'; it must be a number above 0"),
         ({"num_hidden_layers": 2**30}, "must be at most 1,024"),
-        ({"hidden_size": 2**16, "num_attention_heads": 2}, "hold 192 numbers, config.json asks for a model of "),
+        ({"hidden_size": 2**16, "num_attention_heads": 2}, "hold 192 values, but the model of config.json has "),
     ],
 )
 def test_settings_of_the_wrong_kind_or_size(given: dict[str, Any], message: str, tmp_path: Path) -> None:
@@ -410,4 +419,59 @@ def test_weights_that_are_not_finite(tmp_path: Path) -> None:
     tensors = bert_tensors()
     tensors["encoder.layer.0.output.dense.bias"][1] = torch.nan
     message = refusal(BERT, tensors, tmp_path)
-    assert "1 of the 4 numbers of `encoder.layers.0.feed_forward.down_proj.bias` are not finite" in message
+    assert "1 of the 4 values of `encoder.layers.0.feed_forward.down_proj.bias` are not finite" in message
+
+
+CLASSES = {"architectures": ["BertForSequenceClassification"]}
+
+
+@pytest.mark.parametrize(
+    ("settings", "rows", "reason"),
+    [
+        (
+            {"problem_type": "multi_label_classification"},
+            5,
+            "its head computes an independent probability for each label",
+        ),
+        ({"problem_type": "regression"}, 3, "its head computes one number"),
+        ({"id2label": {"0": "LABEL_0"}}, 1, "its head computes one number"),
+        ({}, 3, ""),
+    ],
+)
+def test_a_head_that_is_not_run_is_named(
+    settings: dict[str, Any], rows: int, reason: str, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    tensors = {**bert_tensors(), "classifier.weight": torch.randn(rows, D), "classifier.bias": torch.randn(rows)}
+    folder = write(tmp_path, BERT | CLASSES | settings, tensors)
+    with caplog.at_level(logging.WARNING):
+        saved = open_hugging_face_folder(folder)
+    assert detect_hugging_face_task(folder).name == "classify"
+    assert saved.task == ("encode" if reason else "classify")
+    assert saved.head.startswith(reason)
+    assert bool(saved.head) == bool(reason)
+    assert not reason or f"is opened as an encoder without a head: {reason}" in caplog.text
+    if reason:
+        with pytest.raises(CheckpointError, match="holds a classifier that Pellucid does not run: its head computes"):
+            check_task(TASKS["classify"], TASKS[saved.task], folder, saved.head)
+
+
+def test_tensors_that_differ_though_the_settings_tie_them(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    tensors = bart_tensors()
+    shared = tensors.pop("shared.weight")
+    tensors |= {"encoder.embed_tokens.weight": shared, "decoder.embed_tokens.weight": shared + 1}
+    with caplog.at_level(logging.WARNING):
+        saved = open_hugging_face_folder(write(tmp_path, BART | {"tie_word_embeddings": True}, tensors))
+    assert saved.model.config.tie_embeddings == "decoder"
+    assert "`encoder.embed_tokens.weight` and `decoder.embed_tokens.weight` differ; each is used as" in caplog.text
+
+
+@pytest.mark.parametrize(
+    ("kind", "files"), [("bert", "tokenizer.json or vocab.txt"), ("bart", "vocab.json and merges.txt")]
+)
+def test_the_tokenizer_files_that_a_folder_lacks_are_named(kind: str, files: str, tmp_path: Path) -> None:
+    table, tensors = {"bert": (BERT, bert_tensors()), "bart": (BART, bart_tensors())}[kind]
+    folder = write(tmp_path, table, tensors)
+    with pytest.raises(CheckpointError, match="has no tokenizer, so it cannot read text") as caught:
+        require_tokenizers(open_hugging_face_folder(folder), folder)
+    assert files in caught.value.hint
+    assert caught.value.hint.endswith("and tokenizer_config.json")

@@ -8,8 +8,8 @@ import torch.nn.functional as F
 
 from pellucid.model.positions import sinusoids
 from pellucid.weights.tutorials.folding import (
-    are_the_papers,
     eps_in_the_root,
+    is_sinusoidal_table,
     one_block_a_head,
     scale_before_norm,
     sinusoids_of_each_column,
@@ -42,12 +42,12 @@ def test_sinusoids_of_each_column() -> None:
 
 
 def test_the_papers_sinusoids_are_known() -> None:
-    assert are_the_papers(sinusoids(300, 8).double())
+    assert is_sinusoidal_table(sinusoids(300, 8).double())
     single = torch.arange(5000)[:, None] * torch.exp(torch.arange(0, 512, 2) * -(math.log(10000.0) / 512))
-    assert are_the_papers(torch.stack([single.sin(), single.cos()], dim=-1).flatten(1).double())
-    assert not are_the_papers(sinusoids_of_each_column(300, 8))
-    assert not are_the_papers(sinusoids(300, 8).double() + 1e-4)
-    assert not are_the_papers(torch.zeros(3, 5, dtype=torch.float64))
+    assert is_sinusoidal_table(torch.stack([single.sin(), single.cos()], dim=-1).flatten(1).double())
+    assert not is_sinusoidal_table(sinusoids_of_each_column(300, 8))
+    assert not is_sinusoidal_table(sinusoids(300, 8).double() + 1e-4)
+    assert not is_sinusoidal_table(torch.zeros(3, 5, dtype=torch.float64))
 
 
 @pytest.mark.parametrize("size", [1e-6, 1e-4, 0.02, 1.0, 500.0])

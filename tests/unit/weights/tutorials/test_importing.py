@@ -12,10 +12,11 @@ from torch import Tensor
 from pellucid.errors import CheckpointError, ConfigError
 from pellucid.weights import import_tutorial
 from pellucid.weights.tutorials.layouts import LAYOUTS, find_layout
-from pellucid.weights.tutorials.reading import heads_of
+from pellucid.weights.tutorials.reading import infer_num_heads
 from tests.parity.tutorials import keras
 from tests.parity.tutorials.annotated import Annotated
 from tests.parity.tutorials.classifier import Classifier
+from tests.parity.tutorials.decoders import Book, Lecture
 from tests.parity.tutorials.einsum import Einsum
 from tests.parity.tutorials.seq2seq import Seq2Seq
 
@@ -30,6 +31,8 @@ MAKERS: dict[str, Callable[[], State]] = {
     },
     "pytorch-seq2seq": lambda: Seq2Seq(17, 13, *SIZES, lengths=(20, 20)).state_dict(),
     "aladdin-persson": lambda: Einsum(17, 13, *SIZES, length=20).state_dict(),
+    "nanogpt": lambda: Lecture(17, 2, 16, 4, length=20).state_dict(),
+    "llms-from-scratch": lambda: Book(17, 2, 16, 4, length=20).state_dict(),
 }
 
 
@@ -57,10 +60,13 @@ def test_every_layout_is_looked_at() -> None:
 @every_layout
 def test_sizes_are_those_of_the_tensors(layout: str) -> None:
     config = import_tutorial(state_of(layout), layout, 4, pad_id=5, max_positions=20).config
-    assert (config.d_model, config.d_ff, config.num_heads) == (16, 24, 4)
-    assert (config.src_vocab_size, config.num_encoder_layers) == (17, 2)
-    assert (config.max_positions, config.pad_id) == (20, 5)
-    if layout == "nlp-with-transformers":
+    is_decoder = LAYOUTS[layout][0].is_decoder
+    assert (config.d_model, config.d_ff, config.num_heads) == (16, 64 if is_decoder else 24, 4)
+    assert (config.src_vocab_size, config.num_encoder_layers or config.num_decoder_layers) == (17, 2)
+    assert (config.max_positions, config.pad_id) == (20, None if is_decoder else 5)
+    if is_decoder:
+        assert config.family == "decoder"
+    elif layout == "nlp-with-transformers":
         assert (config.num_classes, config.family) == (3, "encoder")
     else:
         assert (config.tgt_vocab_size, config.num_decoder_layers) == (13, 2)
@@ -72,10 +78,11 @@ def test_a_state_dict_is_known_by_its_names(layout: str) -> None:
 
 
 def test_heads_that_the_tensors_tell_of() -> None:
-    told = {layout: heads_of(state_of(layout), layout) for layout in MAKERS}
+    told = {layout: infer_num_heads(state_of(layout), layout) for layout in MAKERS}
     assert {layout: heads for layout, heads in told.items() if heads} == {
         "nlp-with-transformers": 4,
         "aladdin-persson": 4,
+        "nanogpt": 4,
     }
 
 
@@ -152,8 +159,9 @@ def test_positions_beyond_a_shorter_table_are_refused() -> None:
 
 @every_layout
 def test_each_missing_tensor_is_named(layout: str) -> None:
-    may_miss = {"src_embed.1.pe", "tgt_embed.1.pe", "fc/bias", "fc/kernel"}
-    for name in state_of(layout).keys() - may_miss:
+    may_miss = {"src_embed.1.pe", "tgt_embed.1.pe", "fc/bias", "fc/kernel", "lm_head.bias"}
+    masks = {name for name in state_of(layout) if name.endswith((".tril", ".mask"))}
+    for name in state_of(layout).keys() - may_miss - masks:
         state = state_of(layout)
         del state[name]
         with pytest.raises(CheckpointError, match=re.escape(f"`{name}`")) as caught:
@@ -163,23 +171,24 @@ def test_each_missing_tensor_is_named(layout: str) -> None:
 
 @every_layout
 def test_what_the_layout_does_not_know_is_named(layout: str) -> None:
-    with pytest.raises(CheckpointError, match=r"has 1 tensors that the layout .* does not know: `extra.weight`"):
+    with pytest.raises(CheckpointError, match=r"has 1 tensors that are not in the layout .*: `extra.weight`"):
         import_tutorial(state_of(layout) | {"extra.weight": torch.zeros(3)}, layout, 4)
 
 
 @every_layout
 def test_each_wrong_shape_is_named(layout: str) -> None:
     """One more row than the others ask for. Tables that decide a size pass, where nothing contradicts them."""
-    decides = ("pe", "pos_embedding.weight", "position_embedding.weight", "position_embeddings.weight")
+    decides = (
+        "pe", "pos_embedding.weight", "position_embedding.weight", "position_embeddings.weight", "pos_emb.weight",
+        "position_embedding_table.weight", ".tril", ".mask",
+    )  # fmt: skip
     for name, value in state_of(layout).items():
         if name.endswith(decides) or name == LAYOUTS[layout][0].token_table or name == "enc_emb/embeddings":
             continue
         wrong = torch.cat([value, value[:1]])
         with pytest.raises((CheckpointError, ConfigError)) as caught:
             import_tutorial(state_of(layout) | {name: wrong}, layout, 4)
-        assert re.search(r"`.+` has shape \(.+\), but \(.+\) is what the other tensors ask for", str(caught.value)), (
-            name
-        )
+        assert re.search(r"`.+` has shape \(.+\), but the other tensors require \(.+\)", str(caught.value)), name
 
 
 def test_layers_without_a_gap() -> None:
@@ -195,7 +204,7 @@ def test_layers_without_a_gap() -> None:
 def test_another_layouts_names() -> None:
     with pytest.raises(CheckpointError, match=r"`src_embed.0.lut.weight`; it has `encoder") as caught:
         import_tutorial(state_of("pytorch-seq2seq"), "annotated-transformer", 4)
-    assert caught.value.hint == "its names are those of the layout `pytorch-seq2seq`"
+    assert caught.value.hint == "its names match the layout `pytorch-seq2seq`"
 
 
 def test_an_unknown_layout() -> None:
@@ -214,7 +223,7 @@ def test_heads_that_do_not_divide_the_width(layout: str, heads: int) -> None:
 
 @pytest.mark.parametrize("layout", ["nlp-with-transformers", "aladdin-persson"])
 def test_heads_that_the_tensors_contradict(layout: str) -> None:
-    with pytest.raises(ConfigError, match="`num_heads` is 8, but the tensors are those of 4 heads"):
+    with pytest.raises(ConfigError, match="`num_heads` is 8, but the tensors have 4 heads"):
         import_tutorial(state_of(layout), layout, 8)
 
 

@@ -1,0 +1,1 @@
+"""Documents: the text of a document is translated, and every other byte is copied."""
