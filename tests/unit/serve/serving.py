@@ -3,7 +3,9 @@
 import http.client
 import json
 import socket
+import sys
 import threading
+import traceback
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
@@ -122,6 +124,14 @@ def run_application(application: Any, body_seconds: float = 30.0) -> Iterator[Se
     finally:
         server.should_exit = True
         thread.join(30)
+        stacks = _format_stacks() if thread.is_alive() else ""
         for each in sockets:
             each.close()
-    assert not thread.is_alive(), "the server ends"
+    assert not stacks, f"the server does not end:\n{stacks}"
+
+
+def _format_stacks() -> str:
+    """Returns the stacks of all threads."""
+    names = {each.ident: each.name for each in threading.enumerate()}
+    stacks = sys._current_frames().items()
+    return "\n".join(f"{names.get(ident)}\n{''.join(traceback.format_stack(frame))}" for ident, frame in stacks)
