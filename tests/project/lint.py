@@ -176,6 +176,14 @@ def check_marks() -> Iterator[str]:
             yield f"{_place(path)}: a file that is no test gives a mark to tests"
 
 
+def check_clocks() -> Iterator[str]:
+    """Yields tests that replace the clock of the whole process: an event loop of another thread then sleeps for hours."""
+    for path in (ROOT / "tests").rglob("test_*.py"):
+        for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1):
+            if re.search(r"""setattr\(((\w+\.)?time, "|"time\.)""", line):
+                yield f"{path.relative_to(ROOT)}:{number}: replace the name `time` in the module under test instead"
+
+
 def check_files() -> Iterator[str]:
     """Yields files that name a path of some machine or a package registry, and files that are large."""
     command = ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"]
@@ -200,7 +208,7 @@ def _place(path: Path, line: int | None = None) -> str:
 
 def main() -> int:
     """Prints the findings of all checks. Returns 1 where there is one."""
-    checks = (check_names, check_words, check_messages, check_imports, check_marks, check_files)
+    checks = (check_names, check_words, check_messages, check_imports, check_marks, check_clocks, check_files)
     found = [finding for check in checks for finding in check()]
     print("\n".join(found) if found else f"{len(TREES)} modules: nothing found")
     return int(bool(found))

@@ -4,6 +4,7 @@ import json
 import re
 import time
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -155,7 +156,7 @@ def test_a_training_that_is_stopped_goes_on_to_the_same_weights(
             stopped.append(steps)
             raise KeyboardInterrupt
 
-    monkeypatch.setattr(subprocesses.time, "sleep", interrupted)
+    monkeypatch.setattr(subprocesses, "time", SimpleNamespace(sleep=interrupted, monotonic=time.monotonic))
     assert pellucid("sweep", path).status == 130
     assert stopped[0] < 300
     assert (run / "checkpoints").is_dir()

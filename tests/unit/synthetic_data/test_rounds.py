@@ -115,7 +115,7 @@ def test_each_piece_has_an_equal_part_of_what_is_left(monkeypatch: pytest.Monkey
                 raise KeyboardInterrupt
             return SimpleNamespace(seconds=120.0 if len(given) == 2 else 60.0)  # the first one's before the stop, too
 
-    monkeypatch.setattr(module.time, "monotonic", lambda: clock[0])
+    monkeypatch.setattr(module, "time", SimpleNamespace(monotonic=lambda: clock[0]))  # other threads keep theirs
     for name, value in {"augment": made, "Run": Trained, "write_recipe": str, "open_teacher": str}.items():
         monkeypatch.setattr(module, name, value if name in ("augment", "Run") else lambda *_: None)
     monkeypatch.setattr(module.Recipe, "load", lambda *_: REAL.recipe)
