@@ -177,7 +177,7 @@ def check_marks() -> Iterator[str]:
 
 
 def check_clocks() -> Iterator[str]:
-    """Yields tests that replace the clock of the whole process: an event loop of another thread then sleeps for hours."""
+    """Yields tests that replace the clock of the process: an event loop of another thread would sleep for hours."""
     for path in (ROOT / "tests").rglob("test_*.py"):
         for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1):
             if re.search(r"""setattr\(((\w+\.)?time, "|"time\.)""", line):
