@@ -5,6 +5,9 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
+import numpy as np
+import numpy.typing as npt
+
 from pellucid.config import DecodeConfig, ModelConfig, SamplingConfig
 from pellucid.decoding.hypothesis import Hypothesis
 from pellucid.errors import ConfigError
@@ -18,6 +21,9 @@ if TYPE_CHECKING:  # a translator without PyTorch does not load these modules
     from pellucid.decoding.constraints import Constraints
     from pellucid.model.families import Model
 
+Pair = tuple[Sequence[int], Sequence[int]]
+"""The ids that the encoder and the decoder read in a pass."""
+Weights = npt.NDArray[np.float32]
 Ability = Literal["model", "trace", "save", "sample", "search", "constraints"]
 """The names of the abilities that an engine may lack."""
 
@@ -79,6 +85,15 @@ class Engine(ABC):
     @abstractmethod
     def log_probs(self, sources: list[list[int]], targets: list[list[int]], config: DecodeConfig) -> list[list[float]]:
         """Returns the log-probabilities of each target's tokens and of its end token, whose sum is its score."""
+
+    def cross_weights(self, pairs: Sequence[Pair], head: tuple[int, int] | None) -> list[Weights] | None:
+        """Returns the cross-attention weights (T, S) of a head, of each pair of ids; None if the engine records none.
+
+        Args:
+            pairs: the ids that the encoder and the decoder read, special ones included.
+            head: the layer and the head; None: the mean of all.
+        """
+        return None
 
     def search_all(
         self,
@@ -164,3 +179,8 @@ class PyTorchEngine(Engine):
         from pellucid.decoding.scoring import output_log_probs
 
         return output_log_probs(self._model, sources, targets, config)
+
+    def cross_weights(self, pairs: Sequence[Pair], head: tuple[int, int] | None) -> list[Weights] | None:
+        from pellucid.tracing.cross_weights import record_cross_weights
+
+        return record_cross_weights(self._model, pairs, head)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from pellucid.config import DecodeConfig, ModelConfig, SamplingConfig
 from pellucid.decoding.hypothesis import Hypothesis
-from pellucid.engines.engine import Ability, Engine
+from pellucid.engines.engine import Ability, Engine, Pair, Weights
 from pellucid.serve.work_queue import Ticket
 from pellucid.tasks.translator import Translator
 
@@ -18,7 +18,6 @@ if TYPE_CHECKING:
     from pellucid.decoding.beam import SearchFunction
     from pellucid.decoding.constraints import Constraints
     from pellucid.evaluation.calibration import Calibration
-    from pellucid.tasks.word_alignment import Aligner, Pair, Weights
     from pellucid.text.word_forms import WordForms
     from pellucid.weights.aligning_head import AligningHead
 
@@ -61,6 +60,9 @@ class EngineWrapper(Engine):
     def log_probs(self, sources: list[list[int]], targets: list[list[int]], config: DecodeConfig) -> list[list[float]]:
         return self.inner.log_probs(sources, targets, config)
 
+    def cross_weights(self, pairs: Sequence[Pair], head: tuple[int, int] | None) -> list[Weights] | None:
+        return self.inner.cross_weights(pairs, head)
+
     def read(self, sources: list[list[int]], texts: Sequence[str]) -> list[list[int]]:
         return self.inner.read(sources, texts)
 
@@ -92,6 +94,9 @@ class QueuedEngine(EngineWrapper):
     def log_probs(self, sources: list[list[int]], targets: list[list[int]], config: DecodeConfig) -> list[list[float]]:
         return self.ticket.call(lambda: self.inner.log_probs(sources, targets, config))
 
+    def cross_weights(self, pairs: Sequence[Pair], head: tuple[int, int] | None) -> list[Weights] | None:
+        return self.ticket.call(lambda: self.inner.cross_weights(pairs, head))
+
 
 class QueuedTranslator(Translator):
     """A translator of one request."""
@@ -103,16 +108,3 @@ class QueuedTranslator(Translator):
         self.calibration: Calibration | None = inner.calibration
         self.aligning_head: AligningHead | None = inner.aligning_head
         self.word_forms: WordForms | None = inner.word_forms
-        self._inner, self._ticket = inner, ticket
-
-    @property
-    def aligner(self) -> "Aligner":
-        from pellucid.tasks.word_alignment import Aligner
-
-        inner, ticket = self._inner.aligner, self._ticket
-
-        class QueuedAligner(Aligner):
-            def record(self, passes: "Sequence[Pair]") -> "list[Weights] | None":
-                return ticket.call(lambda: inner.record(passes))
-
-        return QueuedAligner(self.engine, self.tokenizers, self.aligning_head)

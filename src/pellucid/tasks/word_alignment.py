@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from pellucid.config import DecodeConfig
-from pellucid.engines.engine import Engine
+from pellucid.engines.engine import Engine, Weights
 from pellucid.tasks.segmentation import LEADING_CODE
 from pellucid.tasks.translation import Sentence, Translation
 from pellucid.text.sentences import writes_spaces
@@ -26,11 +26,8 @@ from pellucid.tracing.token_places import fold_text, place_tokens
 from pellucid.tracing.tokens import make_tokens
 from pellucid.weights.aligning_head import AligningHead
 
-Weights = npt.NDArray[np.float32]
 Span = tuple[int, int]
 """The start and end of a word or a part in its text."""
-Pair = tuple[Sequence[int], Sequence[int]]
-"""The ids that the encoder and the decoder read in a pass."""
 TOGETHER = 256
 """Passes that are recorded in one call."""
 _CHUNK = re.compile(r"\S+")
@@ -92,18 +89,12 @@ class Aligner:
             for parts, (line, found) in zip(aligned, lines, strict=True)
         ]
 
-    def record(self, passes: Sequence[Pair]) -> list[Weights] | None:
-        """Returns the attention of passes, (T, S) of each; None if the model records none."""
-        from pellucid.tracing.cross_weights import record_cross_weights
-
-        head = self.head
-        return record_cross_weights(self.engine.model, passes, None if head is None else (head.layer, head.head))
-
     def _attention(self, pieces: Sequence[tuple[list[int], list[int]]], decode: DecodeConfig) -> list[Weights] | None:
         """Returns the attention (T, S) of target tokens to source tokens, for each piece; None if there is none."""
         from pellucid.decoding.ids import add_special_ids
 
         config, head = self.engine.config, self.head
+        watched = None if head is None else (head.layer, head.head)
         passes = [
             (add_special_ids(source, config, decode), [config.bos_id, *decode.target_prefix, *target])
             for source, target in pieces
@@ -112,7 +103,7 @@ class Aligner:
         column = len(decode.source_prefix)
         found: list[Weights] = []
         for start in range(0, len(passes), TOGETHER):
-            if (recorded := self.record(passes[start : start + TOGETHER])) is None:
+            if (recorded := self.engine.cross_weights(passes[start : start + TOGETHER], watched)) is None:
                 return None
             for (source, target), weights in zip(pieces[start:], recorded, strict=False):
                 rows = [min(first + place, len(weights) - 1) for place in range(len(target))]

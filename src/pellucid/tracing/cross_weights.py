@@ -11,9 +11,9 @@ from pellucid.tracing.attention import Array
 from pellucid.tracing.recorder import AttentionCall, observe_model
 from pellucid.tracing.recording import ids_tensor
 
+Pair = tuple[Sequence[int], Sequence[int]]
 MOST_PAIRS, MOST_WEIGHTS = 32, 2**18
 """The most pairs of a batch, and the most weights per head of a batch of several pairs."""
-Pair = tuple[Sequence[int], Sequence[int]]
 
 
 @torch.inference_mode()

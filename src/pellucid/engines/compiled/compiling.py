@@ -41,6 +41,7 @@ class Functions(NamedTuple):
     encode: Callable[..., Any]
     decode: Callable[..., Any]
     project: Callable[..., Any]
+    score: Callable[..., Any]
     search: Callable[..., Any]
     lanes: int
     tile: int
@@ -160,8 +161,9 @@ def _compile(folder: Path | None) -> Functions:
     model = types.NamedTuple((sizes, f1, i2, i1, f2, f2, f2, f2, f2, f2, f2), layout.Model)
     signatures = (
         (passes.encode, f2(model, i1, i1)),
-        (passes.decode, types.void(model, i1, i1, i1, i1, i, i3, f5, f2, i1, f1)),
+        (passes.decode, types.void(model, i1, i1, i1, i1, i, i3, f5, f2, i1, f1, i, i, f2)),
         (passes.project, types.void(model, f1, i, i, f1, i)),
+        (passes.score, types.boolean(model, f1, i, i1, f1)),
         (search.search, types.boolean(model, i1, i1, i1, i1, i1, i, i, d, i3, i2, d2, d2, i1)),
     )
     before = numba.config.CACHE_DIR
@@ -175,5 +177,5 @@ def _compile(folder: Path | None) -> Functions:
             function.disable_compile()
     finally:
         numba.config.CACHE_DIR = before
-    encode, decode, project, run = (function for function, _ in signatures)
-    return Functions(encode, decode, project, run, vectors.LANES, vectors.TILE)
+    encode, decode, project, score, run = (function for function, _ in signatures)
+    return Functions(encode, decode, project, score, run, vectors.LANES, vectors.TILE)

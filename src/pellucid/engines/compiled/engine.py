@@ -5,7 +5,7 @@ sampling, is that of PyTorch over compiled steps. Whatever else is asked for goe
 observed, changed by hooks or in training mode, and a search of the caller's own.
 """
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any
 
@@ -19,7 +19,8 @@ from pellucid.decoding.fast_step import make_step
 from pellucid.decoding.hypothesis import Hypothesis
 from pellucid.decoding.next_tokens import NextTokens
 from pellucid.engines.compiled.compiling import Functions, find_missing, get_functions
-from pellucid.engines.compiled.layout import COLUMNS, FIRST_POSITIONS, Model
+from pellucid.engines.compiled.forced_pass import ForcedPass, is_known, read_pairs
+from pellucid.engines.compiled.layout import COLUMNS, FIRST_POSITIONS, NO_LAYER, ZERO, Model
 from pellucid.engines.compiled.plain_search import (
     ROWS,
     PlainSearch,
@@ -30,7 +31,7 @@ from pellucid.engines.compiled.plain_search import (
     read_sources,
 )
 from pellucid.engines.compiled.weights import WeightSample, add_rotations, explain_mode, find_obstacle, get_state, pack
-from pellucid.engines.engine import PyTorchEngine
+from pellucid.engines.engine import Pair, PyTorchEngine, Weights
 from pellucid.model.families import DecoderOnly
 from pellucid.model.transformer import Transformer
 
@@ -101,6 +102,26 @@ class CompiledEngine(PyTorchEngine):
         ):
             return compiled.plain_search(find_longest(whole, config, self.config)).search(whole, config)
         return super().search(sources, config, by, constraints)
+
+    def log_probs(self, sources: list[list[int]], targets: list[list[int]], config: DecodeConfig) -> list[list[float]]:
+        pairs = read_pairs(sources, targets, config, self.config)
+        if (forced := self._forced_pass(pairs)) is None:
+            return super().log_probs(sources, targets, config)
+        return forced.log_probs(pairs, len(config.target_prefix))
+
+    def cross_weights(self, pairs: Sequence[Pair], head: tuple[int, int] | None) -> list[Weights] | None:
+        if head is None or (forced := self._forced_pass(pairs)) is None:
+            return super().cross_weights(pairs, head)
+        return forced.cross_weights(pairs, *head)
+
+    def _forced_pass(self, pairs: Sequence[Pair]) -> ForcedPass | None:
+        """Returns the compiled pass over pairs; None if the modules must compute it."""
+        is_readable = isinstance(self._model, Transformer) and is_known(pairs, self.config.max_positions, self.config)
+        compiled = self.compile() if is_readable else None
+        if compiled is None:
+            return None
+        packed = compiled.ensure_positions(max((len(side) for pair in pairs for side in pair), default=0))
+        return ForcedPass(self.config, packed, compiled.functions, torch.get_num_threads())
 
     def get_step_model(self) -> Any:
         return self.compile() or self._model
@@ -224,7 +245,7 @@ class CompiledCache:
         """Reads a token per row into the cache; returns the states of the rows."""
         packed, decode = self._model.ensure_positions(int(place.max(initial=0)) + 1), self._model.functions.decode
         width = -(-packed.sizes.d_model // COLUMNS) * COLUMNS
-        h = np.empty(len(tokens) * width, np.float32)
+        h, nothing = np.empty(len(tokens) * width, np.float32), np.empty((0, 0), np.float32)
         # The rows of a prompt are consecutive tokens of a sentence, and attend to each other.
         is_prompt = len(place) > 0 and bool((place != place[0]).any())
 
@@ -232,7 +253,7 @@ class CompiledCache:
             rows = slice(first, last)
             decode(
                 packed, tokens[rows], place[rows], sentence[rows], hypothesis[rows], last - first, self._ancestors,
-                self._keys, self._memory, self._starts, h[first * width : last * width],
+                self._keys, self._memory, self._starts, h[first * width : last * width], NO_LAYER, ZERO, nothing,
             )  # fmt: skip
 
         if is_prompt:

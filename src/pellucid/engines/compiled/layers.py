@@ -246,6 +246,22 @@ def softmax(p: Array, n: int) -> None:
 
 
 @exact
+def dot_keys(
+    q: Array, query: int, step: int, kv: Array, index: Array, key: int, n: int, p: Array
+) -> None:  # fmt: skip
+    """Writes the dot products of a query with n keys, each at `key` in its row of `kv`, to p."""
+    c = 0
+    while c + 4 * LANES <= step:
+        dots_4(q, query + c, kv, index, key + c, n, p, c)
+        c += 4 * LANES
+    if c + 2 * LANES <= step:
+        dots_2(q, query + c, kv, index, key + c, n, p, c)
+        c += 2 * LANES
+    if c < step:
+        dots_1(q, query + c, kv, index, key + c, n, p, c)
+
+
+@exact
 def attend(
     q: Array, qo: int, heads: int, kv_heads: int, step: int, kv: Array, index: Array, n: int, keys: int, values: int,
     bias: Array, distance: int, out: Array, oo: int, p: Array,
@@ -260,15 +276,8 @@ def attend(
     """
     shared = heads // kv_heads
     for h in range(heads):
-        query, key, value, target, c = qo + h * step, keys + h // shared * step, values + h // shared * step, 0, 0
-        while c + 4 * LANES <= step:
-            dots_4(q, query + c, kv, index, key + c, n, p, c)
-            c += 4 * LANES
-        if c + 2 * LANES <= step:
-            dots_2(q, query + c, kv, index, key + c, n, p, c)
-            c += 2 * LANES
-        if c < step:
-            dots_1(q, query + c, kv, index, key + c, n, p, c)
+        value = values + h // shared * step
+        dot_keys(q, qo + h * step, step, kv, index, keys + h // shared * step, n, p)
         if len(bias) > 0:
             last = bias.shape[1] - 1
             for j in range(n):

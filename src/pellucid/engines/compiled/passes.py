@@ -11,15 +11,20 @@ from pellucid.engines.compiled.layers import (
     Array,
     add_feed_forward,
     attend,
+    dot_keys,
     embed,
     exact,
+    find_largest,
+    log_sum,
     norm_rows,
     pad_size,
     prepare_heads,
     product,
+    softmax,
 )
 from pellucid.engines.compiled.layout import (
     ADD,
+    COLUMNS,
     CROSS_K_NORM,
     CROSS_KV,
     CROSS_KV_BIAS,
@@ -55,6 +60,9 @@ from pellucid.engines.compiled.layout import (
     ZERO,
     Model,
 )
+
+CHUNK = 24
+"""The rows whose logits exist at a time."""
 
 
 @exact
@@ -142,15 +150,18 @@ def encode(model: Model, ids: Array, starts: Array) -> Array:
 @exact
 def decode(
     model: Model, tokens: Array, place: Array, sentence: Array, hypothesis: Array, rows: int, ancestors: Array,
-    cache: Array, memory: Array, starts: Array, h: Array,
+    cache: Array, memory: Array, starts: Array, h: Array, watched: int, head: int, weights: Array,
 ) -> None:  # fmt: skip
     """Reads a token per row into the cache, and writes to h the states that the vocabulary is multiplied with.
+
+    If `watched` is a layer, it writes the cross-attention weights of one of its heads, and computes nothing after them.
 
     Args:
         tokens, place, sentence, hypothesis: (rows,) of each row its token, its position, and whose it is.
         ancestors: (B, W, positions) whose keys a hypothesis sees at each position, its own included.
         cache: (decoder layers, B, positions, W, keys and values).
         memory, starts: the output and the argument of `encode`; empty for a model without an encoder.
+        watched, head, weights: the layer or NO_LAYER, its head, and (rows, longest source) the head's weights.
     """
     s, w = model.sizes, model.weights
     queries, keys = s.heads * s.step, s.kv_heads * s.step
@@ -210,10 +221,19 @@ def decode(
                 first, n = starts[sentence[r]], starts[sentence[r] + 1] - starts[sentence[r]]
                 for j in range(n):
                     index[j] = (first + j) * of_memory
+                if layer == watched:
+                    key = head // (s.heads // s.kv_heads) * s.step
+                    dot_keys(qkv, r * wide + head * s.step, s.step, memory[layer], index, key, n, p)
+                    softmax(p, n)
+                    for j in range(n):
+                        weights[r, j] = p[j]
+                    continue
                 attend(
                     qkv, r * wide, s.heads, s.kv_heads, s.step, memory[layer], index, n, ZERO, keys, nothing, ZERO,
                     output, r * joined, p,
                 )  # fmt: skip
+            if layer == watched:
+                return
             product(
                 output,
                 ZERO,
@@ -260,3 +280,21 @@ def project(model: Model, h: Array, first: int, rows: int, z: Array, at: int) ->
         h, first * width, width, rows, model.weights, model.others[VOCABULARY], model.others[VOCABULARY_BIAS],
         s.d_model, s.vocab_size, z, at, wide, SET,
     )  # fmt: skip
+
+
+@exact
+def score(model: Model, h: Array, rows: int, targets: Array, log_probs: Array) -> bool:
+    """Writes the log-probability of each row's target (rows,) by its state in h; returns False for logits of NaN."""
+    V = model.sizes.vocab_size
+    wide = pad_size(V)
+    z, classes = np.empty(CHUNK * wide, np.float32), np.empty(COLUMNS, np.float32)
+    for first in range(0, rows, CHUNK):
+        count = min(CHUNK, rows - first)
+        project(model, h, first, count, z, ZERO)
+        for r in range(count):
+            row = z[r * wide : (r + 1) * wide]
+            largest = find_largest(row.reshape(wide // COLUMNS, COLUMNS), classes)
+            if not abs(largest) < np.inf:
+                return False
+            log_probs[first + r] = row[targets[first + r]] - log_sum(row[:V], largest)
+    return True

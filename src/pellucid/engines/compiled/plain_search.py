@@ -1,8 +1,8 @@
 """Plain greedy and beam search of whole texts, compiled, over a packed model. PyTorch is not imported."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
@@ -16,6 +16,9 @@ from pellucid.engines.compiled.layout import Model
 if TYPE_CHECKING:
     from pellucid.decoding.beam import SearchFunction
     from pellucid.decoding.constraints import Constraints
+
+B = TypeVar("B")
+R = TypeVar("R")
 
 ROWS = 48
 """The hypotheses that are searched together: more do not compute faster, and their logits leave a core's cache."""
@@ -66,14 +69,8 @@ class PlainSearch:
         def search(batch: list[int]) -> list[list[Hypothesis]]:
             return self._search_batch([whole[place] for place in batch], config)
 
-        threads = min(self._threads, len(batches))
-        if threads < 2:
-            for batch in batches:
-                yield from zip(batch, search(batch), strict=True)
-            return
-        with ThreadPoolExecutor(threads) as pool:
-            for batch, found in zip(batches, pool.map(search, batches), strict=True):
-                yield from zip(batch, found, strict=True)
+        for batch, found in zip(batches, compute_in_threads(search, batches, self._threads), strict=True):
+            yield from zip(batch, found, strict=True)
 
     def _search_batch(self, whole: list[list[int]], config: DecodeConfig) -> list[list[Hypothesis]]:
         B, N, prefix_length = len(whole), config.n_best, len(config.target_prefix)
@@ -98,6 +95,16 @@ class PlainSearch:
             ]
             for b in range(B)
         ]
+
+
+def compute_in_threads(function: Callable[[B], R], batches: Sequence[B], threads: int) -> Iterator[R]:
+    """Yields the result of a function for each batch, in order."""
+    threads = min(threads, len(batches))
+    if threads < 2:
+        yield from map(function, batches)
+        return
+    with ThreadPoolExecutor(threads) as pool:
+        yield from pool.map(function, batches)
 
 
 def join_rows(rows: Sequence[Sequence[int]]) -> tuple[Any, Any]:

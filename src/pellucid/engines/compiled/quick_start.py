@@ -9,7 +9,7 @@ from a model's folder.
 
 import os
 import sys
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from functools import cached_property
 from hashlib import sha256
@@ -24,10 +24,11 @@ from pellucid.config import DecodeConfig, ModelConfig
 from pellucid.data.download_cache import cache_folder
 from pellucid.decoding.hypothesis import Hypothesis
 from pellucid.engines.compiled.compiling import compute_digest, find_missing, get_functions
+from pellucid.engines.compiled.forced_pass import ForcedPass, is_known, read_pairs
 from pellucid.engines.compiled.layout import Model, Sizes, align
 from pellucid.engines.compiled.plain_search import PlainSearch, find_longest, is_plain_search, read_sources
 from pellucid.engines.conversion_cache import list_model_files
-from pellucid.engines.engine import PyTorchEngine
+from pellucid.engines.engine import Pair, PyTorchEngine, Weights
 from pellucid.errors import ConfigError
 from pellucid.files.reading import hash_file
 from pellucid.files.writing import atomic_path
@@ -45,7 +46,7 @@ KEY = "key"
 
 
 class QuickEngine(PyTorchEngine):
-    """The engine of a packed model: it opens the PyTorch model when something else than a plain search needs it."""
+    """The engine of a packed model: it opens the PyTorch model for all but plain searches and forced decoding."""
 
     def __init__(self, config: ModelConfig, packed: Model, open_model: Callable[[], Any]) -> None:
         self._config = config
@@ -82,10 +83,31 @@ class QuickEngine(PyTorchEngine):
         is_open = "_compiled" in self.__dict__  # the caller may have changed the model
         if not is_open and is_plain_search(config, by, constraints):
             whole = read_sources(sources, config, self._config)
-            rotations = len(self._packed.turn)
-            if whole is not None and (not rotations or find_longest(whole, config, self._config) <= rotations):
+            if whole is not None and find_longest(whole, config, self._config) <= self._positions:
                 return PlainSearch(self._config, self._packed, get_functions(), count_cores()).search(whole, config)
         return self._compiled.search(sources, config, by, constraints)
+
+    def log_probs(self, sources: list[list[int]], targets: list[list[int]], config: DecodeConfig) -> list[list[float]]:
+        pairs = read_pairs(sources, targets, config, self._config)
+        if (forced := self._forced_pass(pairs)) is None:
+            return self._compiled.log_probs(sources, targets, config)
+        return forced.log_probs(pairs, len(config.target_prefix))
+
+    def cross_weights(self, pairs: Sequence[Pair], head: tuple[int, int] | None) -> list[Weights] | None:
+        if head is None or (forced := self._forced_pass(pairs)) is None:
+            return self._compiled.cross_weights(pairs, head)
+        return forced.cross_weights(pairs, *head)
+
+    @property
+    def _positions(self) -> int:
+        """The positions that the packed model can read: its rotations are limited."""
+        return len(self._packed.turn) or self._config.max_positions
+
+    def _forced_pass(self, pairs: Sequence[Pair]) -> ForcedPass | None:
+        """Returns the compiled pass over pairs; None if the PyTorch model is open, or must read them."""
+        if "_compiled" in self.__dict__ or not is_known(pairs, self._positions, self._config):
+            return None
+        return ForcedPass(self._config, self._packed, get_functions(), count_cores())
 
 
 def can_start_quickly(device: str, dtype: object) -> bool:

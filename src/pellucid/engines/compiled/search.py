@@ -1,16 +1,14 @@
 """Greedy and beam search as compiled functions: the rules of decoding/beam.py, over ragged rows.
 
 A beam considers the 2W best continuations of a sentence: ends among the first W are finished, the first W others stay
-live; of equal continuations the one of the lower hypothesis and id comes first. Logits exist for CHUNK rows at a time.
+live; of equal continuations the one of the lower hypothesis and id comes first.
 """
 
 import numpy as np
 
 from pellucid.engines.compiled.layers import Array, Float, exact, find_largest, log_sum, pad_size
-from pellucid.engines.compiled.layout import COLUMNS, FIRST_POSITIONS, ZERO, Model
-from pellucid.engines.compiled.passes import decode, encode, project
-
-CHUNK = 24
+from pellucid.engines.compiled.layout import COLUMNS, FIRST_POSITIONS, NO_LAYER, ZERO, Model
+from pellucid.engines.compiled.passes import CHUNK, decode, encode, project
 
 
 @exact
@@ -167,7 +165,7 @@ def search(
     tokens, place = np.empty(B * W, np.int64), np.empty(B * W, np.int64)
     sentence, hypothesis = np.empty(B * W, np.int64), np.empty(B * W, np.int64)
     new_sentence, new_hypothesis = np.empty(B * W, np.int64), np.empty(B * W, np.int64)
-    live = np.full((B, W), -np.inf)
+    live, nothing = np.full((B, W), -np.inf), np.empty((0, 0), np.float32)
     values, at = np.empty(2 * W, np.float32), np.empty(2 * W, np.int64)
     for b in range(B):
         live[b, 0], tokens[b], sentence[b], hypothesis[b], finished[b] = 0.0, begin[0], b, 0, 0
@@ -178,7 +176,10 @@ def search(
         if t == cache.shape[2]:
             cache = grow(cache, t)
         fill(place, t, rows)
-        decode(model, tokens, place, sentence, hypothesis, rows, ancestors, cache, memory, starts, h)
+        decode(
+            model, tokens, place, sentence, hypothesis, rows, ancestors, cache, memory, starts, h, NO_LAYER, ZERO,
+            nothing,
+        )  # fmt: skip
         t += 1
         if t < len(begin):
             fill(tokens, begin[t], rows)

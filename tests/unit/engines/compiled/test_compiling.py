@@ -24,7 +24,7 @@ def compiled(monkeypatch: pytest.MonkeyPatch) -> list[Path | None]:
 
     def note(folder: Path | None) -> Any:
         folders.append(folder)
-        return Functions(*[print] * 4, 8, 16)
+        return Functions(*[print] * 5, 8, 16)
 
     monkeypatch.setattr(compiling, "_functions", None)
     monkeypatch.setattr(compiling, "_compile", note)

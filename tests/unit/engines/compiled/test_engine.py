@@ -127,16 +127,58 @@ def test_searches_find_what_the_modules_find(functions: Functions, seed: int) ->
     same(*([one for one, clear in zip(each, is_clear, strict=True) if clear] for each in (found, expected)))
 
 
+@pytest.mark.parametrize("seed", range(20))
+def test_forced_decoding_gives_what_the_modules_give(functions: Functions, seed: int) -> None:
+    model, sources, config = random_settings(seed)
+    targets = random_sources(seed + 1, len(sources), model.config.tgt_vocab_size, longest=40)
+    engine, modules = CompiledEngine(model, functions), PyTorchEngine(model)
+    found = engine.log_probs(sources, targets, config)
+    assert [len(values) for values in found] == [len(target) + 1 for target in targets]
+    one_by_one = [engine.log_probs([src], [tgt], config)[0] for src, tgt in zip(sources, targets, strict=True)]
+    assert one_by_one == found, "bit by bit"
+    for values, expected in zip(found, modules.log_probs(sources, targets, config), strict=True):
+        assert values == pytest.approx(expected, rel=NETWORK, abs=NETWORK)
+    best = [one[0] for one in engine.search_all(sources, config, None, None)]
+    scores = engine.scores(sources, [one.ids for one in best], config)
+    ended = [i for i, one in enumerate(best) if one.ended]
+    assert [scores[i] for i in ended] == pytest.approx([best[i].score for i in ended], rel=NETWORK, abs=NETWORK)
+    assert engine.log_probs([], [], config) == []
+
+
+@pytest.mark.parametrize("fields", OPTIONS, ids=str)
+def test_cross_attention_weights_are_those_of_the_modules(functions: Functions, fields: dict[str, Any]) -> None:
+    model = tiny_model(**fields)
+    draw = np.random.default_rng(0)
+    lengths = [(6, 6)] * 3 if "pad_id" in fields else [(5, 3), (1, 1), (9, 33), (4, 12)] * 6
+    pairs = [
+        (draw.integers(3, SRC_VOCAB_SIZE, source).tolist(), draw.integers(3, TGT_VOCAB_SIZE, target).tolist())
+        for source, target in lengths
+    ]
+    engine = CompiledEngine(model, functions)
+    heads = [
+        (layer, head) for layer in range(model.config.num_decoder_layers) for head in range(model.config.num_heads)
+    ]
+    for head in (*heads, None):
+        found, expected = engine.cross_weights(pairs, head), PyTorchEngine(model).cross_weights(pairs, head)
+        assert found is not None
+        assert expected is not None
+        for one, other, (source, target) in zip(found, expected, pairs, strict=True):
+            assert one.shape == (len(target), len(source))
+            np.testing.assert_allclose(one, other, rtol=NETWORK, atol=NETWORK)
+    assert engine.cross_weights([], (0, 0)) == []
+
+
 @pytest.mark.parametrize("beam_size", [1, 4])
 def test_scores_are_those_of_one_thread(functions: Functions, beam_size: int) -> None:
     engine = CompiledEngine(random_model(3, 70, sharpness=3.0), functions)
-    sources = random_sources(5, 120, 70)
+    sources, targets = random_sources(5, 120, 70), random_sources(6, 120, 70)
     configs = [DecodeConfig(beam_size=beam_size, max_length=9, min_length=least) for least in (0, 2)]
     threads, found = torch.get_num_threads(), []
     try:
         for count in (1, 3):
             torch.set_num_threads(count)
-            found.append([engine.search_all(sources, config, None, None) for config in configs])
+            searched = [engine.search_all(sources, config, None, None) for config in configs]
+            found.append([*searched, engine.log_probs(sources, targets, configs[0])])
     finally:
         torch.set_num_threads(threads)
     assert found[0] == found[1]
@@ -247,11 +289,13 @@ def test_whatever_is_unknown_goes_through_the_modules(
         DecodeConfig(max_length=8),
         random_sources(3, 6),
     )
-    engine = CompiledEngine(model, functions)
-    expected = PyTorchEngine(model).search_all(sources, config, None, None)
+    engine, modules = CompiledEngine(model, functions), PyTorchEngine(model)
+    expected = modules.search_all(sources, config, None, None)
+    values = modules.scores(sources, sources, config)
     for _ in change(model):
         assert engine.compile() is None
         same(engine.search_all(sources, config, None, None), expected)
+        assert engine.scores(sources, sources, config) == pytest.approx(values, rel=NETWORK)
 
 
 def test_a_search_of_the_caller_sees_the_modules(functions: Functions) -> None:
@@ -271,8 +315,13 @@ def test_sources_that_the_functions_do_not_read(functions: Functions, fields: di
     engine, config = CompiledEngine(model, functions), DecodeConfig(max_length=8, **fields)
     sources = [[3, 0, 4], [0], [5, 6]]  # padding within a source, which nothing attends to
     same(engine.search_all(sources, config, None, None), PyTorchEngine(model).search_all(sources, config, None, None))
-    with pytest.raises(DataError, match=r"holds 12; the model's ids are 0\.\.11"):
-        engine.search_all([[3, 12]], config, None, None)
+    modules, odd = PyTorchEngine(model), [[3, 4], [5, 0, 6], [7]]  # padding in a target, too
+    for pair in ((sources, odd), (odd, sources)):
+        for one, other in zip(engine.log_probs(*pair, config), modules.log_probs(*pair, config), strict=True):
+            assert one == pytest.approx(other, rel=NETWORK, abs=NETWORK)
+    for search in (lambda ids: engine.search_all(ids, config, None, None), lambda ids: engine.scores(ids, ids, config)):
+        with pytest.raises(DataError, match=r"holds 12; the model's ids are 0\.\.11"):
+            search([[3, 12]])
     with pytest.raises(DataError, match="longer than the model's `max_positions`"):
         engine.search_all([[3] * 20], config, None, None)
     with pytest.raises(DecodingError, match="`suppress_tokens` holds the id 12"):
@@ -287,3 +336,5 @@ def test_a_model_that_gives_nan_is_refused(functions: Functions, beam_size: int,
         model.get_parameter(name)[7] = torch.nan
     with pytest.raises(NonFiniteLogitsError, match="not a number"):
         CompiledEngine(model, functions).search_all([[3, 4]], DecodeConfig(beam_size=beam_size), None, None)
+    with pytest.raises(NonFiniteLogitsError, match="not a number"):
+        CompiledEngine(model, functions).log_probs([[3, 4]], [[5]], DecodeConfig())

@@ -22,8 +22,9 @@ import pellucid
 folder, lines, options = json.loads(sys.argv[1])
 t = pellucid.Translator.load(folder, "cpu")
 found = [[(h.text, h.score) for h in one.alternatives] for one in t.translate(lines, **options)]
+scores = t.score(lines, lines)
 imported = "torch" in sys.modules
-print(json.dumps([found, imported, t.trace(lines[0]).faithfulness < 1e-3, repr(t)]))
+print(json.dumps([[found, scores], imported, t.trace(lines[0]).faithfulness < 1e-3, repr(t)]))
 """
 
 
@@ -49,7 +50,8 @@ def start(folder: Path, lines: list[str], **options: Any) -> Any:
 
 
 def of(translator: Translator, lines: list[str], **options: Any) -> list[Any]:
-    return [[[h.text, h.score] for h in one.alternatives] for one in translator.translate(lines, **options)]
+    found = [[[h.text, h.score] for h in one.alternatives] for one in translator.translate(lines, **options)]
+    return [found, translator.score(lines, lines)]
 
 
 def test_the_second_process_imports_no_torch_and_writes_the_same(
