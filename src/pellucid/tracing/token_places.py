@@ -3,6 +3,7 @@
 import re
 import unicodedata
 from collections.abc import Sequence
+from functools import lru_cache
 
 from pellucid.text.normalization import SPACE_MARK
 from pellucid.tracing.tokens import Token
@@ -11,6 +12,7 @@ _UNKNOWN = re.compile(r"<\w+>|\[[A-Z]+\]|\u2047|\ufffd+")
 """The forms in which tokenizers write unknown text."""
 
 
+@lru_cache(maxsize=16_384)  # characters and tokens return
 def fold_text(text: str) -> str:
     """Returns a text without case, accents, spaces and invisible characters, in which its spellings may differ."""
     spelled = unicodedata.normalize("NFKD", text).casefold().replace(SPACE_MARK, "")

@@ -7,6 +7,7 @@ import re
 import unicodedata
 from bisect import bisect_right
 from collections.abc import Collection, Iterable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from itertools import groupby
 from typing import Any
@@ -107,6 +108,8 @@ def _label(pieces: Sequence[Piece], ids: Sequence[int | None], segments: Sequenc
 
 def _texts(pieces: Sequence[Piece]) -> list[tuple[str, str]]:
     """Returns for each piece the text to show and the text to add; the first piece adds a shared character."""
+    with suppress(UnicodeDecodeError):  # no character is spread over pieces
+        return [(text, text) for text in [piece.content.decode("utf-8") for piece in pieces]]
     bounds = [0]
     for piece in pieces:
         bounds.append(bounds[-1] + len(piece.content))
