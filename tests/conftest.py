@@ -12,6 +12,7 @@ os.environ["PELLUCID_OFFLINE"] = "1"  # no test fetches anything by accident
 
 import gc
 import re
+import signal
 import zlib
 from collections.abc import Callable
 from pathlib import Path
@@ -24,6 +25,8 @@ from pellucid.model.fast import gpu
 from tests import disk
 
 disk.without_waiting()
+if hasattr(signal, "SIGHUP"):  # under nohup it is ignored, and commands that are tested would ignore it, too
+    signal.signal(signal.SIGHUP, signal.SIG_DFL)
 
 # The same examples each time, and no verdict that hangs on the speed of the machine.
 settings.register_profile("pellucid", derandomize=True, deadline=None)
