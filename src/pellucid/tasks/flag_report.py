@@ -6,13 +6,15 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from pellucid.documents.document import ReportedUnit
 from pellucid.errors import ConfigError, format_argument, format_value
 from pellucid.files.writing import check_writable, write_output
 from pellucid.tasks.guards import UNTRANSLATED
 from pellucid.tasks.translation import Translation
+
+if TYPE_CHECKING:
+    from pellucid.documents.document import ReportedUnit
 
 MOST_LISTED = 100_000
 """The most flagged lines that a report lists; further ones are counted."""
@@ -28,7 +30,7 @@ def check_report(path: str | Path, others: Sequence[str | Path]) -> None:
             )
 
 
-def write_report(path: str | Path, totals: Mapping[str, Any], flagged: Sequence[ReportedUnit]) -> None:
+def write_report(path: str | Path, totals: Mapping[str, Any], flagged: Sequence["ReportedUnit"]) -> None:
     """Writes a report as JSON: the totals, then the flagged units with their places. Raises DataError if it cannot."""
     table = {**totals, "flagged": [asdict(unit) for unit in flagged]}
     write_output(path, json.dumps(table, ensure_ascii=False, indent=1) + "\n")
@@ -83,6 +85,8 @@ class LineReport:
         self._files.setdefault(name, FlagCounts()).add(found)
         for number, (line, one) in enumerate(zip(lines, found, strict=True), start=place + 1):
             if one.flags and len(self._flagged) < MOST_LISTED:
+                from pellucid.documents.document import ReportedUnit  # it imports the readers
+
                 state = "failed" if any(flag.name in UNTRANSLATED for flag in one.flags) else "translated"
                 flags = tuple(f"{flag.name}: {flag.evidence}" for flag in one.flags)
                 self._flagged.append(ReportedUnit(f"{name}:{number}", line, one.text, state, flags))

@@ -9,7 +9,7 @@ from sacrebleu.metrics.chrf import CHRF
 from sacrebleu.metrics.ter import TER
 
 from pellucid.errors import ConfigError, DataError
-from pellucid.evaluation import Scores, score_corpus
+from pellucid.evaluation.scores import Scores, score_corpus
 
 SENTENCE = "A dog runs over the green field while Two men in red shirts watch it ."
 

@@ -9,8 +9,8 @@ from sacrebleu.metrics.bleu import BLEU
 from sacrebleu.tokenizers import tokenizer_ja_mecab, tokenizer_ko_mecab
 
 from pellucid.errors import ConfigError
-from pellucid.evaluation import score_corpus
 from pellucid.evaluation import tokenization as ours
+from pellucid.evaluation.scores import score_corpus
 from pellucid.evaluation.tokenization import TOKENIZERS, bleu_metric, detect_bleu_script, tokenizer_for
 
 WITHOUT_DICTIONARY = ("13a", "zh", "char", "intl", "none")
