@@ -25,6 +25,7 @@ def test_the_reference_is_up_to_date(name: str) -> None:
     assert written(name) == PAGES[name](), "run docs/generate.py"
 
 
+@pytest.mark.slow
 def test_the_command_line_is_up_to_date() -> None:
     """Word by word: where lines break is up to the parser's version."""
     assert written("command-line.md").split() == PAGES["command-line.md"]().split(), "run docs/generate.py"

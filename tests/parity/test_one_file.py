@@ -156,6 +156,7 @@ def test_a_search_finds_the_translation_of_the_engine(
     assert len(set(wanted)) > 3
 
 
+@pytest.mark.slow
 def test_twenty_dates_are_those_of_the_engine(one_file: ModuleType) -> None:
     """Short ones, ten of Korean; benchmarks/one_file.py compares a thousand of any length."""
     pairs, _ = split_dates(400, SEED, 20)

@@ -13,6 +13,7 @@ from tests.properties.command_line_fuzz import STREAMS, VERBS, draw
 ROOT = Path(__file__).parents[2]
 
 
+@pytest.mark.slow
 def test_every_verb_and_every_kind_of_stream_is_drawn() -> None:
     tries = [draw(random.Random(number)) for number in range(1000)]
     assert {tried.arguments[0] for tried in tries} >= set(VERBS)

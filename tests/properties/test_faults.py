@@ -117,6 +117,7 @@ def assert_completed(places: str, folder: Path, name: str, *model: Path) -> int:
 WITHOUT_MODEL = ["ids", "clean", "conversion", "output", "pieces"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", WITHOUT_MODEL)
 def test_what_is_made_for_a_request_is_completed_by_it_after_a_kill(tmp_path: Path, name: str) -> None:
     assert assert_completed("2:9", tmp_path, name) >= 1
@@ -141,6 +142,7 @@ def test_what_models_write_is_completed_after_a_kill_at_each_third_write(
     assert assert_completed("1:3", tmp_path, name, model) > 5
 
 
+@pytest.mark.slow
 def test_killed_at_some_writes(tmp_path: Path) -> None:
     assert assert_killed("kill", tmp_path, "7:61", plain(tmp_path)) >= 2
 

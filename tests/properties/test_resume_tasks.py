@@ -34,6 +34,7 @@ def recipe_for(name: str, folder: Path) -> Recipe:
     return small_recipe_for(TASKS[name], write_alphabet(folder, 40), "", *SETTINGS)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", TASKS)
 def test_stopped_again_and_again(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     recipe = recipe_for(name, tmp_path)
@@ -58,6 +59,7 @@ def test_stopped_again_and_again(name: str, tmp_path: Path, monkeypatch: pytest.
     assert ("accuracy" in metrics(stopped)[-1]) == (name == "classify")
 
 
+@pytest.mark.slow
 def test_the_order_of_labels_is_the_runs_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A run that goes on from a model with more labels keeps that model's, after its folder is gone as well."""
     rows = [*labelled_letters(60), *[("h g", "another")] * 3]

@@ -28,6 +28,7 @@ def assert_same(found: list[list[Hypothesis]], expected: list[list[Hypothesis]])
     assert [h.score for hypotheses in found for h in hypotheses] == pytest.approx(scores, abs=NETWORK)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(2))
 @pytest.mark.parametrize("beam_size", [1, 4])
 @pytest.mark.parametrize("pad_id", [0, None])

@@ -58,6 +58,7 @@ def test_a_change_below_the_margin_changes_nothing(
         assert ids(run(script, config, max(change, 0.0), seed=attempt)) == ids(found)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("width", [1, 3])
 def test_the_margin_is_not_too_small_to_be_of_use(width: int) -> None:
     config = DecodeConfig(beam_size=width, n_best=width, max_length=LIMIT)

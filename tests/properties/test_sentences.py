@@ -26,6 +26,7 @@ SENTENCES = st.lists(
 )  # fmt: skip
 
 
+@pytest.mark.slow
 @settings(max_examples=25, deadline=None)
 @given(st.lists(SENTENCES, min_size=1, max_size=4), st.sampled_from([1, 20, 4096]), st.integers(1, 2))
 def test_a_line_is_its_sentences(lines: list[list[str]], budget: int, n_best: int) -> None:

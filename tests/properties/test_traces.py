@@ -1,6 +1,7 @@
 """What must hold of any trace: rows that sum to one, causality, the same past whatever follows, padding that is not."""
 
 import numpy as np
+import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -35,6 +36,7 @@ def test_weights_are_a_distribution_over_what_may_be_seen(kind: str, src: list[i
     assert found.faithfulness <= NETWORK
 
 
+@pytest.mark.slow
 @settings(max_examples=15)
 @given(kind=st.sampled_from(sorted(KINDS)), text=TARGETS, more=TARGETS)
 def test_what_follows_changes_nothing_of_the_past(kind: str, text: list[int], more: list[int]) -> None:
@@ -45,6 +47,7 @@ def test_what_follows_changes_nothing_of_the_past(kind: str, text: list[int], mo
     np.testing.assert_allclose(before, all_weights(short, "decoder.self"), atol=NETWORK)
 
 
+@pytest.mark.slow
 @settings(max_examples=15)
 @given(src=SOURCES, tgt=TARGETS, padding=st.integers(1, 5))
 def test_padding_leaves_no_trace(src: list[int], tgt: list[int], padding: int) -> None:

@@ -84,6 +84,7 @@ def test_a_long_value_loses_its_middle() -> None:
     assert format_value(path).endswith("/folder/name")
 
 
+@pytest.mark.slow
 def test_a_value_may_be_of_any_depth_and_length() -> None:
     deep: list[object] = []
     for _ in range(100_000):
@@ -92,6 +93,7 @@ def test_a_value_may_be_of_any_depth_and_length() -> None:
     assert len(format_value({str(i): [i] * 1000 for i in range(1000)})) == MOST_SHOWN
 
 
+@pytest.mark.slow
 @given(st.one_of(st.text(), st.binary(), st.lists(st.integers()), st.dictionaries(st.text(), st.floats())))
 def test_whatever_is_shown_is_short_and_visible(value: object) -> None:
     assert len(format_value(value)) <= MOST_SHOWN

@@ -32,12 +32,14 @@ def test_a_set_of_links_a_pair_by_a_given_head(translator: Translator) -> None:
     assert str(found).count("\n") == len(PAIRS) - 1
 
 
+@pytest.mark.slow
 def test_a_folder_is_opened(translator: Translator, finished_run: Path) -> None:
     by_folder = pellucid.align(finished_run, SOURCES, TARGETS, layer=0, device="cpu")
     assert by_folder == pellucid.align(translator, SOURCES, TARGETS, layer=0)
     assert by_folder.head is None, "the mean of the layer's heads"
 
 
+@pytest.mark.slow
 def test_gold_chooses_the_head(translator: Translator) -> None:
     wanted = pellucid.align(translator, SOURCES, TARGETS, layer=0, head=1, row="reads")
     found = pellucid.align(translator, SOURCES, TARGETS, gold=str(wanted).split("\n"))
@@ -48,6 +50,7 @@ def test_gold_chooses_the_head(translator: Translator) -> None:
     assert found.reason == "layer 0, head 1, row that reads, which agrees best with the gold alignments"
 
 
+@pytest.mark.slow
 def test_without_gold_the_head_of_the_folder_aligns_and_without_one_a_head_is_found(translator: Translator) -> None:
     kept = translator.aligning_head
     assert kept is not None, "the run has found it on its validation text"
@@ -133,6 +136,7 @@ def test_a_folder_that_is_none(tmp_path: Path) -> None:
 ODD = ["\ufeff", "\u200b", "\u2581", "\u00ad \u2060"]
 
 
+@pytest.mark.slow
 def test_an_odd_line_is_empty_and_the_others_are_aligned(translator: Translator) -> None:
     """No line of a corpus ends the whole file."""
     pairs = [*PAIRS[:3], *((odd, "a") for odd in ODD), *(("b", odd) for odd in ODD), *PAIRS[3:6]]
@@ -141,12 +145,14 @@ def test_an_odd_line_is_empty_and_the_others_are_aligned(translator: Translator)
     assert found.links == [*alone.links[:3], *[frozenset()] * 2 * len(ODD), *alone.links[3:]]
 
 
+@pytest.mark.slow
 def test_invisible_characters_move_no_link(translator: Translator) -> None:
     typed = ["\ufeff" + line.replace(" ", "\u00a0\u200b ") + "\u00ad" for line in SOURCES]
     links = pellucid.align(translator, typed, TARGETS, layer=0).links
     assert links == pellucid.align(translator, SOURCES, TARGETS, layer=0).links
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("gold", [None, ["", "", "", *["0-0"] * 8]])
 def test_a_line_that_cannot_be_aligned_is_told(
     translator: Translator, monkeypatch: pytest.MonkeyPatch, gold: list[str] | None

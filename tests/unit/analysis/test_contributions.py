@@ -26,6 +26,7 @@ from tests.unit.analysis.explained import MODELS, logits_of, traced
 from tests.unit.tracing.models import SIZES, encoder, source, transformer
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", MODELS)
 def test_the_parts_sum_to_the_logit_of_every_row(name: str) -> None:
     model = MODELS[name]()

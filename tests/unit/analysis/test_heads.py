@@ -19,6 +19,7 @@ PAIRS = reversed_letters(12, seed=9)
 SOURCES, TARGETS = ([pair[side] for pair in PAIRS] for side in (0, 1))
 
 
+@pytest.mark.slow
 def test_the_change_is_that_of_the_scores_with_a_head_switched_off(translator: Translator) -> None:
     told: list[Head] = []
     found = pellucid.ablate(translator, SOURCES, TARGETS, log_line=told.append)

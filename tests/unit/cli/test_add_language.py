@@ -62,6 +62,7 @@ def recipe(texts: dict[str, str]) -> Recipe:
     return Recipe.load("default", [*STEPS, *files, *codes])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "settings",
     [(), ("data.joint_vocab=false", "model.tie_embeddings=none", "model.output_bias=true")],
@@ -100,6 +101,7 @@ def test_the_command(texts: dict[str, str], tmp_path: Path, pellucid: CommandLin
     assert pellucid("translate", tmp_path / "more", "pes běží", "--src-lang", "cs").status == 0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("gone", [pytest.param(False, marks=pytest.mark.slow), True])
 def test_it_resumes_exactly(texts: dict[str, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, gone: bool) -> None:
     model = base(texts, tmp_path / "base")

@@ -26,6 +26,7 @@ def by_hand(run: Path, **options: str) -> list[str]:
     return [write_links(align_trace(trace, 0, 1, extraction)) if trace else "" for trace in traces]
 
 
+@pytest.mark.slow
 def test_a_line_a_pair_by_a_given_head(pellucid: CommandLine, finished_run: Path, texts: list[str]) -> None:
     found = pellucid("align", finished_run, *texts, *HEAD)
     assert (found.status, found.err) == (0, "")
@@ -45,6 +46,7 @@ def test_the_head_is_found_and_told(
     assert len((tmp_path / "links").read_text(encoding="utf-8").splitlines()) == len(PAIRS)
 
 
+@pytest.mark.slow
 def test_gold_chooses_the_head_and_scores_it(
     pellucid: CommandLine, finished_run: Path, texts: list[str], tmp_path: Path
 ) -> None:

@@ -48,6 +48,7 @@ def test_what_is_made_is_trained_on_at_once(pellucid: CommandLine, finished_run:
     assert again.status == 0, again.err
 
 
+@pytest.mark.slow
 def test_lines_may_come_packed_and_by_a_pipe(
     pellucid: CommandLine, finished_run: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -19,6 +19,7 @@ def model(finished_run: Path, tmp_path: Path) -> Path:
     return Path(shutil.copytree(finished_run, tmp_path / "model", ignore=shutil.ignore_patterns("checkpoints")))
 
 
+@pytest.mark.slow
 def test_translate_and_score_go_by_it(pellucid: CommandLine, model: Path, tmp_path: Path) -> None:
     src, tgt = write_pairs(tmp_path, reversed_letters(60, seed=9), "valid")
     before = json.loads(pellucid("translate", model, "a b c", "--json").out)

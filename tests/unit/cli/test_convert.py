@@ -29,6 +29,7 @@ def arguments(vocabularies: dict[str, str], tmp_path: Path) -> list[object]:
     return ["convert", tmp_path / "model.pt", tmp_path / "out", *lists]
 
 
+@pytest.mark.slow
 def test_a_state_dict_becomes_a_translator(pellucid: CommandLine, arguments: list[object], tmp_path: Path) -> None:
     done = pellucid(*arguments)
     assert (done.status, done.err) == (0, "")
@@ -102,6 +103,7 @@ def test_a_slip_is_read_as_it_is_asked(
     assert (tmp_path / "meant" / "model.safetensors").read_bytes() != first
 
 
+@pytest.mark.slow
 def test_masks_of_a_slip_cannot_be_kept(pellucid: CommandLine, arguments: list[object], tmp_path: Path) -> None:
     model = Seq2Seq(len(SOURCE), len(TARGET), *SIZES, one_projection=True)
     torch.save(model.state_dict(), tmp_path / "model.pt")
@@ -130,6 +132,7 @@ def test_weights_that_do_not_show_a_slip_are_asked_about(
     assert (unknown.status, unknown.error) == (2, "unknown slip `outptu`; did you mean `output`?")
 
 
+@pytest.mark.slow
 def test_a_model_that_no_reading_makes_sense_of_is_bad(
     pellucid: CommandLine, arguments: list[object], tmp_path: Path
 ) -> None:

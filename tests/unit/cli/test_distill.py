@@ -125,6 +125,7 @@ def test_no_text(pellucid: CommandLine, finished_run: Path) -> None:
     assert outcome.hint == "name the text that the teacher translates"
 
 
+@pytest.mark.slow
 def test_a_corpus_of_both_sides_in_a_file(pellucid: CommandLine, finished_run: Path) -> None:
     pairs = reversed_letters(60)
     Path("both.tsv").write_text("".join(f"{source}\t{target}\n" for source, target in pairs))

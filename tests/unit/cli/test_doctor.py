@@ -145,6 +145,7 @@ def test_a_healthy_corpus(pellucid: CommandLine, tmp_path: Path) -> None:
     assert "\x1b" not in outcome.out
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ALONE)
 def test_each_fault_alone(pellucid: CommandLine, tmp_path: Path, name: str) -> None:
     fault, sentence = ALONE[name]
@@ -160,6 +161,7 @@ def test_each_fault_alone(pellucid: CommandLine, tmp_path: Path, name: str) -> N
         assert abs(marked - 800) <= 5
 
 
+@pytest.mark.slow
 def test_all_faults_together(pellucid: CommandLine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     outcome = pellucid(*plant(tmp_path, *(fault for fault, _ in ALONE.values())))
@@ -253,6 +255,7 @@ def test_a_part_that_spoils_a_training_is_bad(pellucid: CommandLine, tmp_path: P
     assert "\nBAD  empty side: 101 pairs, left out; " in outcome.out
 
 
+@pytest.mark.slow
 def test_one_validation_sentence_of_many_spoils_nothing(pellucid: CommandLine, tmp_path: Path) -> None:
     many = sentences(200, seed=5)
 
@@ -267,6 +270,7 @@ def test_one_validation_sentence_of_many_spoils_nothing(pellucid: CommandLine, t
     assert "note validation sentences in the training text: 1 of 200 sentences, kept" in outcome.out
 
 
+@pytest.mark.slow
 def test_each_of_several_validation_texts_is_looked_for(pellucid: CommandLine, tmp_path: Path) -> None:
     other = sentences(9, seed=6)
 
@@ -296,6 +300,7 @@ def test_on_a_terminal_no_line_is_wider_than_it_and_levels_have_colours() -> Non
     }  # fmt: skip
 
 
+@pytest.mark.slow
 def test_a_shift_between_files_of_equal_length(pellucid: CommandLine, tmp_path: Path) -> None:
     def shift(src: Lines, tgt: Lines) -> None:
         tgt.insert(700, tgt[700])
@@ -373,6 +378,7 @@ def test_colours_on_a_terminal_alone(pellucid: CommandLine, tmp_path: Path, monk
     assert "\x1b" not in pellucid(*plant(tmp_path, bad_byte)).out
 
 
+@pytest.mark.slow
 def test_a_model_is_examined_a_line_for_each_check(pellucid: CommandLine, finished_run: Path) -> None:
     outcome = pellucid("doctor", finished_run)
     assert (outcome.status, outcome.err) == (0, "")

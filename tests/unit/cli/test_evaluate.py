@@ -36,6 +36,7 @@ def translations(run: Path, **options: int) -> list[str]:
     return [t.text for t in Translator.load(run, "cpu").translate(SOURCES, **options)]
 
 
+@pytest.mark.slow
 def test_evaluate_reports_and_gives_json(pellucid: CommandLine, finished_run: Path, texts: tuple[str, str]) -> None:
     options = ["--src", texts[0], "--ref", texts[1], "--beam-size", "1"]
     report = pellucid("evaluate", finished_run, *options)
@@ -48,6 +49,7 @@ def test_evaluate_reports_and_gives_json(pellucid: CommandLine, finished_run: Pa
     assert table["signature"].startswith("nrefs:1|case:mixed")
 
 
+@pytest.mark.slow
 def test_finished_translations_need_no_model(
     pellucid: CommandLine, texts: tuple[str, str], other: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -86,6 +88,7 @@ def test_a_model_against_a_file(pellucid: CommandLine, finished_run: Path, texts
         assert table["bleu"]["difference"] == compare_outputs(*outputs, REFERENCES).bleu.difference
 
 
+@pytest.mark.slow
 def test_on_a_terminal_it_says_what_takes_so_long(
     pellucid: CommandLine, finished_run: Path, texts: tuple[str, str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -170,6 +173,7 @@ def write_pairs_at(folder: Path) -> None:
     write_pairs(folder, PAIRS, "test")
 
 
+@pytest.mark.slow
 def test_both_sides_in_one_file(
     pellucid: CommandLine, finished_run: Path, texts: tuple[str, str], tmp_path: Path
 ) -> None:
@@ -353,6 +357,7 @@ def comet(tmp_path: Path) -> Path:
     return path
 
 
+@pytest.mark.slow
 def test_comet_s_scores_are_reported_with_the_others(
     pellucid: CommandLine, texts: tuple[str, str], other: Path, comet: Path
 ) -> None:

@@ -24,6 +24,7 @@ def language_model(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder / "run"
 
 
+@pytest.mark.slow
 def test_prompts_and_what_follows_them(language_model: Path, tmp_path: Path, pellucid: CommandLine) -> None:
     prompts = tmp_path / "prompts.txt"
     prompts.write_text("".join(f"{prompt}\n" for prompt in PROMPTS), encoding="utf-8")

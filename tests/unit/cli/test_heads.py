@@ -59,6 +59,7 @@ def test_statistics_are_a_row_a_head(
     assert f"{table['statistics']['cross']['entropy'][0][1]:.3f}" == lines[6].split()[5]
 
 
+@pytest.mark.slow
 def test_ablation_of_a_translator_reports_loss_and_bleu(
     pellucid: CommandLine, finished_run: Path, texts: tuple[str, str], tmp_path: Path
 ) -> None:
@@ -93,6 +94,7 @@ def test_ablation_of_a_translator_reports_loss_and_bleu(
     assert changes == sorted(changes, reverse=True)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("options", [[], ["--ablate"]], ids=["statistics", "ablation"])
 def test_a_page_with_the_model_view(
     pellucid: CommandLine, finished_run: Path, texts: tuple[str, str], tmp_path: Path, options: list[str]
@@ -105,6 +107,7 @@ def test_a_page_with_the_model_view(
     assert page.read_text(encoding="utf-8").lower().startswith("<!doctype html>")
 
 
+@pytest.mark.slow
 def test_one_metric_and_fewer_sentences(pellucid: CommandLine, finished_run: Path, texts: tuple[str, str]) -> None:
     options = ["--src", texts[0], "--tgt", texts[1], "--metric", "bleu", "--sentences", "5"]
     found = pellucid("heads", finished_run, "--ablate", *options)

@@ -81,6 +81,7 @@ def test_layer_head_and_target_are_those_asked_for(pellucid: CommandLine, finish
     assert (tmp_path / "a.svg").read_text(encoding="utf-8") == view.drawing.as_svg()
 
 
+@pytest.mark.slow
 def test_a_trace_is_kept_and_looked_at_later(pellucid: CommandLine, finished_run: Path, tmp_path: Path) -> None:
     kept, direct, later = (tmp_path / name for name in ("a.trace", "direct.svg", "later.svg"))
     assert pellucid("inspect", finished_run, "a b c", "--beam-size", 3, "-o", kept).status == 0
@@ -115,6 +116,7 @@ def test_a_page_and_a_png(
     assert (tmp_path / "a.png").read_bytes().startswith(b"\x89PNG")
 
 
+@pytest.mark.slow
 def test_a_text_from_standard_input(
     pellucid: CommandLine, finished_run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -143,6 +145,7 @@ def test_a_classifier_and_a_language_model(
     assert outcome.error == f"`--second` has no effect with `{language_model}`, which is for `generate`"
 
 
+@pytest.mark.slow
 def test_two_models_are_compared_on_one_translation(
     pellucid: CommandLine, finished_run: Path, classifier: Path, tmp_path: Path
 ) -> None:
@@ -172,6 +175,7 @@ def test_what_the_model_tells_is_drawn(view: str, finished_run: Path, pellucid: 
     assert told[view] <= words
 
 
+@pytest.mark.slow
 def test_contributions_to_a_row_against_a_word(finished_run: Path, pellucid: CommandLine, tmp_path: Path) -> None:
     asked = ["inspect", finished_run, "a b c", "--target", "c b a", "--view", "contributions"]
     outcome = pellucid(*asked, "--row", "1", "--foil", "c", "-o", tmp_path / "a.svg")
@@ -188,6 +192,7 @@ def test_contributions_to_a_row_against_a_word(finished_run: Path, pellucid: Com
     assert not (tmp_path / "b.svg").exists()
 
 
+@pytest.mark.slow
 def test_a_page_tells_what_layers_would_write(
     finished_run: Path, classifier: Path, language_model: Path, pellucid: CommandLine, tmp_path: Path
 ) -> None:
@@ -234,6 +239,7 @@ def test_a_row_beyond_those_that_are_shown_has_a_word_to_be_compared_with(
     assert told["foil"]["text"]
 
 
+@pytest.mark.slow
 def test_a_page_of_checkpoints_explains_none_of_them(pellucid: CommandLine, finished_run: Path, tmp_path: Path) -> None:
     """What the finished model would write is not what an early checkpoint would."""
     asked = ["inspect", finished_run, "a b c", "--view", "evolution", "-o", tmp_path / "a.html"]
@@ -243,6 +249,7 @@ def test_a_page_of_checkpoints_explains_none_of_them(pellucid: CommandLine, fini
     assert not {"lens", "contributions"} & {*told["extras"], *told["views"]}
 
 
+@pytest.mark.slow
 def test_a_checkpoint_of_a_run_is_a_model_too(pellucid: CommandLine, finished_run: Path, tmp_path: Path) -> None:
     checkpoint = sorted((finished_run / "checkpoints").iterdir())[0]
     outcome = pellucid("inspect", finished_run, "a b", "--compare", checkpoint, "-o", tmp_path / "a.svg")
@@ -322,6 +329,7 @@ def test_what_cannot_be_shown(
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.slow
 def test_a_trace_file_has_its_own_text(pellucid: CommandLine, finished_run: Path, tmp_path: Path) -> None:
     pellucid("inspect", finished_run, "a b", "-o", tmp_path / "a.trace")
     outcome = pellucid("inspect", tmp_path / "a.trace", "c d", "-o", tmp_path / "a.svg")
@@ -330,6 +338,7 @@ def test_a_trace_file_has_its_own_text(pellucid: CommandLine, finished_run: Path
     assert "requires the checkpoints of a run, not a trace" in outcome.err
 
 
+@pytest.mark.slow
 def test_where_there_is_no_model_it_is_said(pellucid: CommandLine, tmp_path: Path) -> None:
     outcome = pellucid("inspect", tmp_path, "a b", "--second", "c", "-o", tmp_path / "a.svg")
     assert outcome.status == 2

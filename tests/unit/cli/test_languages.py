@@ -118,6 +118,7 @@ def test_languages_are_asked_for_and_refused(run: Path, pellucid: CommandLine) -
     )
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("always::pellucid.tasks.languages.ZeroShotWarning")
 @pytest.mark.usefixtures("unflagged")
 def test_a_pair_that_was_never_trained_is_told(run: Path, pellucid: CommandLine) -> None:
@@ -237,6 +238,7 @@ def test_validation_texts_are_named_by_options(tmp_path: Path, pellucid: Command
     assert {"bleu_low-low", "bleu_low-back", "bleu_up-low"} <= {key for row in metrics(tmp_path / "run") for key in row}
 
 
+@pytest.mark.slow
 def test_factors_are_of_one_pair(run: Path, tmp_path: Path, pellucid: CommandLine) -> None:
     """The model is its own other direction, from small letters to themselves."""
     sources, targets = write_texts(tmp_path, "held", 12, 4)

@@ -60,6 +60,7 @@ def test_the_folder_alone_names_a_run(pellucid: CommandLine) -> None:
     assert Path("run/model.safetensors").read_bytes() == weights
 
 
+@pytest.mark.slow
 def test_options_are_settings_of_the_recipe(pellucid: CommandLine) -> None:
     """File names that read like TOML values stay names."""
     Path("train.src").rename("1984")
@@ -73,6 +74,7 @@ def test_options_are_settings_of_the_recipe(pellucid: CommandLine) -> None:
     assert (stored.train.steps, stored.model.d_model) == (6, 16)
 
 
+@pytest.mark.slow
 def test_texts_of_a_recipe_lie_in_a_data_directory(pellucid: CommandLine, monkeypatch: pytest.MonkeyPatch) -> None:
     Path("data").mkdir()
     for side in ("src", "tgt"):
@@ -198,6 +200,7 @@ def test_a_folder_of_something_else_is_left_alone(pellucid: CommandLine, fresh: 
     assert [path.name for path in Path("run").iterdir()] == ["letter.txt"]
 
 
+@pytest.mark.slow
 def test_several_corpora(pellucid: CommandLine) -> None:
     """Two files, and one with both sides; one of them seen three times an epoch."""
     rows = reversed_letters(30, seed=2)
@@ -220,6 +223,7 @@ def test_several_corpora(pellucid: CommandLine) -> None:
     assert missing.error == "no file `nowhere.de`; looked for `nowhere.de`"
 
 
+@pytest.mark.slow
 def test_one_file_takes_the_place_of_both_texts_of_a_recipe(pellucid: CommandLine) -> None:
     Path("mine.toml").write_text('[data]\nsrc = "train.src"\ntgt = "train.tgt"\n', encoding="utf-8")
     lines = (json.dumps({"src": s, "tgt": t}) for s, t in reversed_letters(20))
@@ -231,6 +235,7 @@ def test_one_file_takes_the_place_of_both_texts_of_a_recipe(pellucid: CommandLin
     assert Recipe.load("run/recipe.toml").data.tgt == ""
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("policy", "effect"), [("replace", "replaced by U+FFFD"), ("skip", "left out")])
 def test_what_is_said_before_training(pellucid: CommandLine, policy: str, effect: str) -> None:
     lines = Path("train.src").read_bytes().splitlines()
@@ -262,6 +267,7 @@ def test_a_word_that_is_no_policy(pellucid: CommandLine) -> None:
     assert outcome.hint == 'choose one of "error", "replace", "skip"'
 
 
+@pytest.mark.slow
 def test_the_record_of_an_earlier_corpus_goes_with_its_run(pellucid: CommandLine) -> None:
     assert pellucid(*arguments()).status == 0
     before = Path("run/corpus.json").read_text(encoding="utf-8")

@@ -75,6 +75,7 @@ def test_options_reach_the_search(pellucid: CommandLine, finished_run: Path, mon
     assert given == [{**searching, "confidence": True}]
 
 
+@pytest.mark.slow
 def test_json(pellucid: CommandLine, finished_run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     give(monkeypatch, "\n".join(LINES).encode())
     plain = pellucid("translate", finished_run, "--json")
@@ -169,6 +170,7 @@ def test_standard_input_that_is_not_utf_8(
     assert [path.name for path in tmp_path.iterdir()] == ["out"]
 
 
+@pytest.mark.slow
 def test_a_model_that_is_damaged(pellucid: CommandLine, finished_run: Path, tmp_path: Path) -> None:
     model = shutil.copytree(finished_run, tmp_path / "model")
     weights = (model / "model.safetensors").read_bytes()
@@ -225,6 +227,7 @@ def test_lines_of_several_sentences_are_cut_and_it_is_said_once(
     ]
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:.* is unknown to the model")  # whose words are letters
 @pytest.mark.parametrize("options", [[], ["--sample"]])
 def test_lines_can_be_left_whole(
@@ -293,6 +296,7 @@ def test_a_program_that_waits_for_its_line_gets_it(finished_run: Path) -> None:
     assert err.count(b"\n") == 1
 
 
+@pytest.mark.slow
 def test_a_failure_ends_the_command_though_its_pipe_stays_open(finished_run: Path) -> None:
     process = start("translate", finished_run, "--device", "cpu", stdin=subprocess.PIPE)
     assert process.stdin is not None
@@ -341,6 +345,7 @@ def test_drawing_is_switched_on(pellucid: CommandLine, finished_run: Path) -> No
     assert refused.hint == "add `--sample`"
 
 
+@pytest.mark.slow
 def test_the_folder_that_was_meant(pellucid: CommandLine, finished_run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     demo = finished_run.parent
     outcome = pellucid("translate", demo, "a")
@@ -444,6 +449,7 @@ def test_terms_that_cannot_be(pellucid: CommandLine, finished_run: Path, tmp_pat
     assert pellucid("translate", finished_run, "a", "--terms", tmp_path / "none").error.startswith("no file")
 
 
+@pytest.mark.slow
 def test_lengths_and_repetitions(pellucid: CommandLine, finished_run: Path) -> None:
     line = "a a a a"
     found = pellucid("translate", finished_run, line, "--min-length", 6, "--no-repeat-ngram-size", "2")
@@ -530,6 +536,7 @@ def test_a_report_lists_the_flagged_lines_of_a_file(
     assert (folder.status, folder.error) == (2, f"cannot write to `{missing / 'r'}`: no folder `{missing}`")
 
 
+@pytest.mark.slow
 def test_translations_of_a_low_probability_are_withheld(
     pellucid: CommandLine, finished_run: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -145,6 +145,7 @@ def test_a_folder_of_documents_and_lines(pellucid: CommandLine, finished_run: Pa
     ]
 
 
+@pytest.mark.slow
 def test_a_folder_of_documents_goes_on_by_file(pellucid: CommandLine, finished_run: Path, site: Path) -> None:
     (site / "in" / "cut.docx").unlink()
     first = translate_site(pellucid, finished_run, site, "--worker", "1/3", "--tgt-lang", "en")
@@ -183,6 +184,7 @@ def test_an_actor_of_ray_translates_documents_and_lines_by_name(
         assert (site / "by-ray" / name).read_bytes() == (site / "out" / name).read_bytes()
 
 
+@pytest.mark.slow
 def test_a_document_that_another_process_translates_is_left_to_it(
     pellucid: CommandLine, finished_run: Path, site: Path
 ) -> None:

@@ -69,6 +69,7 @@ def stamps(folder: Path) -> dict[str, tuple[int, int]]:
     return {str(path): (path.stat().st_mtime_ns, path.stat().st_ino) for path in folder.rglob("*") if path.is_file()}
 
 
+@pytest.mark.slow
 def test_each_file_is_what_the_command_for_a_file_writes(
     pellucid: CommandLine, finished_run: Path, texts: Path
 ) -> None:
@@ -127,6 +128,7 @@ def test_a_changed_input_or_output_is_noticed(pellucid: CommandLine, finished_ru
     assert stamps(texts / "out")[same] == before[same]
 
 
+@pytest.mark.slow
 def test_outputs_of_another_command_are_not_replaced_unasked(
     pellucid: CommandLine, finished_run: Path, texts: Path
 ) -> None:
@@ -145,6 +147,7 @@ def test_outputs_of_another_command_are_not_replaced_unasked(
     assert (record["command"]["beam_size"], record["lines"]) == (2, 90)
 
 
+@pytest.mark.slow
 def test_a_file_that_cannot_be_translated_costs_none_of_the_others(
     pellucid: CommandLine, finished_run: Path, texts: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -182,6 +185,7 @@ def test_a_file_that_cannot_be_translated_costs_none_of_the_others(
     assert len(outputs(texts / "out")["bad"].splitlines()) == 71
 
 
+@pytest.mark.slow
 def test_lines_that_are_not_utf8_are_treated_as_in_a_file(
     pellucid: CommandLine, finished_run: Path, texts: Path
 ) -> None:
@@ -191,6 +195,7 @@ def test_lines_that_are_not_utf8_are_treated_as_in_a_file(
     assert [json.loads(line) is None for line in lines] == [False, True, False]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("stop", [KeyboardInterrupt(), OSError(28, "No space left on device")])
 def test_what_is_stopped_goes_on(
     pellucid: CommandLine, finished_run: Path, texts: Path, monkeypatch: pytest.MonkeyPatch, stop: BaseException
@@ -228,6 +233,7 @@ def test_what_is_stopped_goes_on(
     assert not [*(texts / "out").rglob("*.partial*")]
 
 
+@pytest.mark.slow
 def test_a_search_that_fails_is_of_its_file(pellucid: CommandLine, finished_run: Path, texts: Path) -> None:
     answer = Translator.process_lines
 
@@ -269,6 +275,7 @@ def test_an_error_of_a_text_never_counts_against_the_next_file(
     assert "10 files: 6 translated (199 lines), 4 failed" in done.err
 
 
+@pytest.mark.slow
 def test_files_that_failed_are_tried_last(pellucid: CommandLine, finished_run: Path, texts: Path) -> None:
     """What is no error of a text ends the command after three files; the next one begins behind them."""
     answer, unlucky = Translator.process_lines, "h h h h h h h h h"
@@ -381,6 +388,7 @@ def test_a_worker_that_dies_is_replaced(pellucid: CommandLine, finished_run: Pat
     assert outputs(texts / "first") == outputs(texts / "out")
 
 
+@pytest.mark.slow
 def test_shares_of_several_workers_are_the_whole(pellucid: CommandLine, finished_run: Path, texts: Path) -> None:
     for number in (2, 1, 3):
         done = pellucid(*command(finished_run, texts, "--worker", f"{number}/3"))
@@ -398,6 +406,7 @@ def test_what_another_process_writes_is_left_to_it(pellucid: CommandLine, finish
     assert "a" not in outputs(texts / "out")
 
 
+@pytest.mark.slow
 def test_an_output_without_an_input_is_told(pellucid: CommandLine, finished_run: Path, texts: Path) -> None:
     pellucid(*command(finished_run, texts))
     (texts / "in" / "open").unlink()

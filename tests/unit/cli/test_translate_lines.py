@@ -28,6 +28,7 @@ def source(tmp_path: Path) -> Path:
     return tmp_path / "in"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("first", "chunk"), [(64, 2048), (1, 1), (1, 3), (3, 100)])
 def test_lines_come_out_in_their_order_whatever_the_stretch(
     finished_run: Path, source: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, first: int, chunk: int

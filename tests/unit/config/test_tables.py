@@ -110,6 +110,7 @@ def test_bounds() -> None:
             check_probabilities(Settings(rate=rate), ("rate",))
 
 
+@pytest.mark.slow
 @given(
     st.text(st.characters(exclude_categories=["Cs"]))
     | st.booleans()

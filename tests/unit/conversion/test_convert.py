@@ -127,6 +127,7 @@ def test_a_tutorial_goes_on_to_another_library(
     assert beside(tmp_path) == {*before, "hf"}
 
 
+@pytest.mark.slow
 def test_from_hugging_face(foreign: Path, tmp_path: Path, calls: Calls) -> None:
     convert(foreign, tmp_path / "deep" / "ours", sentences=["a"], references=["b"], tolerance=0.5)
     (_, theirs, kind, *given, (in_ours, _)) = calls[0]

@@ -87,6 +87,7 @@ def proved(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Con
     return run
 
 
+@pytest.mark.slow
 def test_equal_sides_pass(proved: Callable[..., ConversionReport]) -> None:
     proof = proved()
     assert proof.passed
@@ -98,6 +99,7 @@ def test_equal_sides_pass(proved: Callable[..., ConversionReport]) -> None:
     assert str(proof).endswith("equal within a tolerance of 0.0001")
 
 
+@pytest.mark.slow
 def test_without_logits_log_probabilities_are_compared(proved: Callable[..., ConversionReport]) -> None:
     def hide(double: Double) -> None:
         double.logits = False
@@ -115,6 +117,7 @@ SPOILED: dict[str, Callable[[Any], Any]] = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", SPOILED)
 def test_other_numbers_fail(proved: Callable[..., ConversionReport], name: str) -> None:
     def spoil(double: Double) -> None:
@@ -126,6 +129,7 @@ def test_other_numbers_fail(proved: Callable[..., ConversionReport], name: str) 
     json.dumps(proof.to_dict(), allow_nan=False)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("score", "theirs", "difference"), [(-0.001, -0.00105, 5e-5), (-40.0, -40.002, 5e-5), (-40.0, -40.2, 5e-3)]
 )
@@ -150,6 +154,7 @@ def test_beam_scores_differ_relative_to_the_score_or_to_one(
     assert proof.passed == (difference < proof.tolerance)
 
 
+@pytest.mark.slow
 def test_the_tolerance_is_the_users(proved: Callable[..., ConversionReport]) -> None:
     def spoil(double: Double) -> None:
         double.spoil = SPOILED["scaled"]
@@ -157,6 +162,7 @@ def test_the_tolerance_is_the_users(proved: Callable[..., ConversionReport]) -> 
     assert proved(change=spoil, tolerance=0.01).passed
 
 
+@pytest.mark.slow
 def test_other_greedy_outputs_fail(proved: Callable[..., ConversionReport]) -> None:
     def lengthen(double: Double) -> None:
         double.written = lambda ids: [*ids, 5]
@@ -214,6 +220,7 @@ def test_a_near_tie_is_counted_apart() -> None:
     assert (writing.equal, writing.near_ties) == (0, 1)
 
 
+@pytest.mark.slow
 def test_references_give_both_scores(proved: Callable[..., ConversionReport]) -> None:
     proof = proved(references=read_test_sentences()[:4])
     assert proof.bleu is not None
@@ -222,6 +229,7 @@ def test_references_give_both_scores(proved: Callable[..., ConversionReport]) ->
     assert "BLEU (greedy)" in str(proof)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("family", ["decoder", "encoder"])
 def test_the_other_families(proved: Callable[..., ConversionReport], family: str) -> None:
     size = {"vocab_size": subwords("bpe").size, "max_positions": 60}
@@ -236,6 +244,7 @@ def test_the_other_families(proved: Callable[..., ConversionReport], family: str
     assert not proved(config, spoil).passed
 
 
+@pytest.mark.slow
 def test_conversion_json_says_no_time_path_or_host(proved: Callable[..., ConversionReport], tmp_path: Path) -> None:
     proof = proved()
     proof.save(tmp_path)
@@ -248,6 +257,7 @@ def test_conversion_json_says_no_time_path_or_host(proved: Callable[..., Convers
     }  # fmt: skip
 
 
+@pytest.mark.slow
 def test_a_folder_without_tokenizer_says_so(
     proved: Callable[..., ConversionReport], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -332,6 +342,7 @@ def test_the_call_is_given_texts_with_special_cases(
     assert proof.texts_other.startswith("`😀") == (name == "another")
 
 
+@pytest.mark.slow
 def test_a_blank_line_is_told(proved: Callable[..., ConversionReport]) -> None:
     proof = proved()
     assert proof.blank_tokens > 0
@@ -339,6 +350,7 @@ def test_a_blank_line_is_told(proved: Callable[..., ConversionReport]) -> None:
     assert not proved(change=lambda double: setattr(double, "written", lambda ids: [])).blank_tokens
 
 
+@pytest.mark.slow
 def test_what_is_rounded_is_told_and_not_judged(proved: Callable[..., ConversionReport]) -> None:
     def spoil(double: Double) -> None:
         double.spoil = SPOILED["scaled"]

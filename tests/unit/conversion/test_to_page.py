@@ -62,6 +62,7 @@ model-index:
 """
 
 
+@pytest.mark.slow
 def test_a_page_for_a_friend_has_words_of_ones_own_and_no_private_name(
     finished_run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

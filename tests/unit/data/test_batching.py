@@ -30,6 +30,7 @@ def listed(batches: list[npt.NDArray[np.int64]]) -> list[list[int]]:
     return [batch.tolist() for batch in batches]
 
 
+@pytest.mark.slow
 @given(lengths=LENGTHS, budget=st.integers(1, 100), seed=st.integers(0, 9), epoch=st.integers(0, 9))
 def test_each_sentence_once_within_the_budget(lengths: Lengths, budget: int, seed: int, epoch: int) -> None:
     batches = listed(order(lengths, budget, seed).epoch(epoch))
@@ -39,6 +40,7 @@ def test_each_sentence_once_within_the_budget(lengths: Lengths, budget: int, see
         assert len(batch) == 1 or len(batch) * width <= budget
 
 
+@pytest.mark.slow
 @given(
     lengths=st.lists(st.tuples(st.integers(1, 12), st.integers(1, 12)), min_size=1, unique=True),
     budget=st.integers(1, 100),
@@ -76,6 +78,7 @@ def test_numpys_own_random_numbers_do_not_matter() -> None:
     assert listed(order(MANY).epoch(0)) == before
 
 
+@pytest.mark.slow
 @given(lengths=LENGTHS, epoch=st.integers(0, 3), data=st.data())
 def test_following_from_a_place_is_the_tail_of_the_whole_stream(
     lengths: Lengths, epoch: int, data: st.DataObject

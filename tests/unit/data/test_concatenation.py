@@ -154,6 +154,7 @@ def test_sampled_pieces_of_a_joint_line_read_the_same(tmp_path: Path) -> None:
         assert BPE.source.decode(drawn.src[row].tolist()) == source
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "framing", [None, TextFrame.from_config(DecodeConfig(source_prefix=(5, 6), target_prefix=(7,)), CONFIG)]
 )

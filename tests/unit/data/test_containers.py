@@ -174,6 +174,7 @@ def account(path: Path, keys: tuple[str, ...] = ("src", "tgt")) -> list[tuple[st
     return found
 
 
+@pytest.mark.slow
 def test_the_account_of_a_translation_memory(tmp_path: Path) -> None:
     units = [
         unit(de="a", en="b", fr="c"),

@@ -79,6 +79,7 @@ def files(folder: Path) -> dict[str, bytes]:
             if p.is_file() and p.name not in left_out}  # fmt: skip
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("fields", [{}, {"on_duplicate": "skip", "on_copy": "skip"}, {"given": True}, {"short": True}])
 def test_what_is_kept_is_what_is_found_in_one_stretch(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, fields: dict[str, Any]
@@ -330,6 +331,7 @@ def test_several_processes_write_the_same_bytes(tmp_path: Path, monkeypatch: pyt
     assert len(used) == 2  # the inspection, and the ids
 
 
+@pytest.mark.slow
 def test_a_bound_makes_a_tokenizer_learn_from_a_part_that_follows_from_the_text(tmp_path: Path) -> None:
     data = replace(write(tmp_path, pairs=2000), tokenizer_sample_size=500)
     told: list[str] = []

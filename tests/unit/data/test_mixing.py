@@ -98,6 +98,7 @@ def test_each_mix_has_a_weight_a_corpus() -> None:
         open_corpus(DataConfig(src="a", text="continuous", sampling_temperature=2.0), "generate")
 
 
+@pytest.mark.slow
 def test_a_corpus_is_mixed_as_its_settings_say(tmp_path: Path) -> None:
     for name, count in (("a", 400), ("b", 40)):
         lines = "".join(f"{name}{n % 7} wort\tword {n}\n" for n in range(count))

@@ -189,6 +189,7 @@ def test_a_number_alone_has_not_too_few_letters(usual: CorpusProfile) -> None:
     assert kinds(judge, "1.-2.-3.", "+++---+++") == ["letters"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("part", [0.05, 0.5, 1.0])
 def test_entities_are_named_whatever_their_share_and_on_either_side(tmp_path: Path, part: float) -> None:
     escaped = int(part * len(PAIRS))
@@ -202,6 +203,7 @@ def test_entities_are_named_whatever_their_share_and_on_either_side(tmp_path: Pa
         assert sum(kinds(judge, *pair) == ["markup"] for pair in pairs) == escaped
 
 
+@pytest.mark.slow
 def test_tags_on_one_side_alone_are_named_whatever_their_share(tmp_path: Path) -> None:
     for pairs in ([(f"<b>{s}</b>", t) for s, t in PAIRS], [(s, f"<b>{t}</b>") for s, t in PAIRS]):
         usual = profile_corpus([ParallelText(*write_pairs(tmp_path, pairs))], DataConfig())

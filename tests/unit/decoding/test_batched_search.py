@@ -65,6 +65,7 @@ def test_the_probabilities_of_all_outputs_sum_to_nearly_one() -> None:
     assert sum(map(math.exp, scores)) == pytest.approx(1, abs=0.02)
 
 
+@pytest.mark.slow
 def test_a_search_of_ones_own_takes_the_place_of_beam_search() -> None:
     """It sees each batch with the places of its texts, and what it gives comes back in the input's order."""
     seen = []

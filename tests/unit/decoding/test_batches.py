@@ -29,6 +29,7 @@ def test_the_rows_are_copied() -> None:
     assert rows == [[1, 2]]
 
 
+@pytest.mark.slow
 @given(
     shapes=st.lists(st.tuples(st.integers(0, 30), st.integers(0, 30)), max_size=30),
     budget=st.integers(1, 200),

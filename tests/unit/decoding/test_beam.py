@@ -25,6 +25,7 @@ from tests.unit.decoding.models import (
 )
 
 
+@pytest.mark.slow
 @given(
     rows=st.integers(1, 6).flatmap(
         lambda width: st.lists(

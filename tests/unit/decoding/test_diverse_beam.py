@@ -74,6 +74,7 @@ def test_the_search_is_that_of_the_paper(groups: int, width: int, n_best: int, s
         assert [h.score for h in hypotheses] == pytest.approx([score for _, score in wanted], abs=1e-4)
 
 
+@pytest.mark.slow
 def test_neighbours_change_nothing_and_scores_are_the_models() -> None:
     model, sources = random_model(3), random_sources(3, 6, longest=6)
     config, by = DecodeConfig(beam_size=6, n_best=6, max_length=9), DiverseSearch(3, 1.0)

@@ -36,6 +36,7 @@ def best_of_all(models: list[Transformer], sources: list[list[int]]) -> tuple[li
     return target, score
 
 
+@pytest.mark.slow
 def test_the_best_is_that_of_all_outputs_by_the_mean_in_double_precision() -> None:
     models = [random_model(seed, 6).double() for seed in (1, 2, 3)]
     sources = random_sources(3, 8, 6)

@@ -46,6 +46,7 @@ def log_prob(script: Any, source: Ids, prefix: Ids, target: Ids) -> float:
     return total
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("prefix", [(), (3,), (5, 4), (EOS, BOS)])
 @pytest.mark.parametrize("length_penalty", [0.0, 1.0, 2.0])
 @pytest.mark.parametrize("suppress", [(), (4,)])
@@ -85,6 +86,7 @@ def test_a_score_is_that_of_the_output_without_its_prefix(beam_size: int) -> Non
         assert h.score == pytest.approx(sum(chosen), abs=NETWORK)
 
 
+@pytest.mark.slow
 def test_the_prefix_is_what_the_output_goes_on_from() -> None:
     """The words behind the prefix are those that greedy search would choose there."""
     model = random_model(2)
@@ -139,6 +141,7 @@ def test_sources_without_an_end_token(beam_size: int) -> None:
         search(model, [[3], []], bare)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("pad_id", [0, None])
 @pytest.mark.parametrize("beam_size", [1, 4])
 def test_neighbours_change_nothing(beam_size: int, pad_id: int | None) -> None:
@@ -156,6 +159,7 @@ def test_neighbours_change_nothing(beam_size: int, pad_id: int | None) -> None:
         assert scores == pytest.approx([hypotheses[0].score for hypotheses in alone], abs=NETWORK)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("beam_size", [1, 3])
 def test_limits_are_those_of_the_output_alone(beam_size: int) -> None:
     never_ending = scripted(lambda source, target: [0.0, 0.0, -9.0, 3.0, 2.0, 1.0], 6, max_positions=61)

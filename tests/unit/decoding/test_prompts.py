@@ -52,6 +52,7 @@ def by_definition(model: DecoderOnly, prompt: list[int], limit: int) -> tuple[li
     return new, score
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("positions", ["learned", "sinusoidal", "rotary"])
 @pytest.mark.parametrize("pad_id", [0, None])
 def test_greedy_is_as_defined(positions: str, pad_id: int | None) -> None:
@@ -133,6 +134,7 @@ def test_damaged_weights_are_said() -> None:
         token_log_probs(model, [[5, 6]])
 
 
+@pytest.mark.slow
 def test_draws_follow_the_distribution() -> None:
     model = random_decoder(5, sharpness=1.0)
     with torch.no_grad():

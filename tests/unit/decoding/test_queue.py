@@ -45,6 +45,7 @@ def assert_alike(found: list[list[Hypothesis]], expected: list[list[Hypothesis]]
     assert scores[0] == pytest.approx(scores[1], abs=NETWORK)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("options", OPTIONS, ids=str)
 def test_translations_are_the_same(options: dict[str, Any], queued: Queued) -> None:
     texts = random_sources(4, 7)
@@ -127,6 +128,7 @@ class LookedError(Exception):
     """Says that the search wants to look."""
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("width", "plain", "size"), [(1, True, 5000), (5, False, 12), (5, True, 5000)])
 def test_nothing_is_waited_for_between_two_looks(
     width: int, plain: bool, size: int, queued: Queued, monkeypatch: pytest.MonkeyPatch

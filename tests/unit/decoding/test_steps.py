@@ -127,6 +127,7 @@ def test_a_loop_over_steps_is_a_greedy_search() -> None:
         assert found.score == pytest.approx(expected.score, abs=NETWORK)
 
 
+@pytest.mark.slow
 def test_hypotheses_change_places_and_outputs_leave() -> None:
     """What Steps holds after random moves is what those moves make of lists."""
     model = scripted(random_script(1, 9), 9)

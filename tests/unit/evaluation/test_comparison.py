@@ -145,6 +145,7 @@ def test_the_other_way_round_it_is_the_negative(comparison: Comparison) -> None:
         assert ours.p_value == theirs.p_value
 
 
+@pytest.mark.slow
 def test_equal_outputs_are_not_called_different() -> None:
     comparison = compare_outputs(A, list(A), REFERENCES, resamples=40)
     for found in (comparison.bleu, comparison.chrf):

@@ -65,6 +65,7 @@ def test_equal_texts_are_named_once_and_three_are_named_at_most() -> None:
     assert all(len(likely_encodings(bytes([byte]) * 3)) <= 3 for byte in range(128, 256))
 
 
+@pytest.mark.slow
 def test_a_long_text_is_looked_at_in_its_beginning() -> None:
     raw = ("한국어 문장이다 " * 5000).encode("cp949")
     likely = likely_encodings(raw)

@@ -184,6 +184,7 @@ class SeeingDecoderLayer(DecoderLayer):
         return super().forward(x + 0.1 * x.flip(1), memory, src_mask, tgt_mask)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("layer", "exercise", "mistakes"),
     [

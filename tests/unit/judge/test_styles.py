@@ -113,6 +113,7 @@ HEADS = [
 ]
 
 
+@pytest.mark.slow
 def test_200_right_variants_get_no_name() -> None:
     generator = random.Random(40)
     parts: list[tuple[Any, str]] = [

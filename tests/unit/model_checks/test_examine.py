@@ -127,6 +127,7 @@ def test_a_loss_that_is_a_sum_raises_no_alarm() -> None:
     assert accumulation(ExaminedModel(translator(), loss=loss)).level == "ok"
 
 
+@pytest.mark.slow
 def test_a_fault_says_where_it_begins_by_how_much_and_what_follows_from_it() -> None:
     checks = {check.name: check for check in examine(PLANTED["causal leak"][0]()) if isinstance(check, ModelCheck)}
     causal, cache = checks["causal"], checks["cache"]
@@ -169,6 +170,7 @@ def test_a_kernel_that_computes_something_else_than_is_shown_is_named(monkeypatc
     assert check.text.startswith("faithfulness: the recorded and the computed attention differ by ")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("family", ["decoder", "classifier", "encoder"])
 def test_what_a_family_has_not_is_said(family: str) -> None:
     checks = examine(of_family(family))
@@ -181,6 +183,7 @@ def test_what_a_family_has_not_is_said(family: str) -> None:
     assert names(checks, "n/a") == missing[family]
 
 
+@pytest.mark.slow
 def test_nothing_of_a_model_changes_and_its_mode_stays() -> None:
     model = translator().train()
     before = {name: tensor.clone() for name, tensor in model.state_dict().items()}
@@ -214,6 +217,7 @@ def test_sound_options_raise_no_alarm(family: str, option: str) -> None:
     assert names(examine(of_family(family, **OPTIONS[option]))) == set()
 
 
+@pytest.mark.slow
 def test_half_precision_is_examined_as_far_as_it_goes() -> None:
     checks = examine(of_family("decoder").to(torch.bfloat16))
     assert names(checks) == set()

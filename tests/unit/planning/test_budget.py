@@ -334,6 +334,7 @@ def test_the_pace_is_of_real_batches() -> None:
     assert pace.tokens_per_batch == pytest.approx(mean, rel=0.5)
 
 
+@pytest.mark.slow
 def test_the_pace_is_of_layers_that_are_computed_again(monkeypatch: pytest.MonkeyPatch) -> None:
     config = ModelConfig.preset("tiny", src_vocab_size=50, tgt_vocab_size=50, d_model=16, d_ff=32, num_heads=2)
     shard = sample_shard([[5, 6]] * 20, [[5, 6]] * 20, [""] * 20, [""] * 20)

@@ -22,6 +22,7 @@ def checkpoints(run: Path) -> list[Path]:
     return sorted(path / "model.safetensors" for path in (run / "checkpoints").iterdir())
 
 
+@pytest.mark.slow
 def test_the_mean_is_a_model_that_loads(finished_run: Path, tmp_path: Path) -> None:
     assert average_run(finished_run, tmp_path / "mean") == 2
     states = [load_tensors(path) for path in checkpoints(finished_run)[-2:]]

@@ -174,6 +174,7 @@ def test_a_result_that_is_damaged_is_none(run: RunFolder, text: str) -> None:
     assert run.result is None
 
 
+@pytest.mark.slow
 def test_a_second_training_is_refused_at_once(tmp_path: Path) -> None:
     recipe = small_recipe(*write_pairs(tmp_path, reversed_letters(60)))
     run = RunFolder(tmp_path / "run")

@@ -62,6 +62,7 @@ def test_tokenizer_and_shape_are_the_models(texts: tuple[str, str], base: Path, 
     assert f"| started from | weights with SHA-256 {stored.train.init_sha256} |" in (run / "README.md").read_text()
 
 
+@pytest.mark.slow
 def test_filler_is_no_target_where_every_id_is_a_word(base: Path, tmp_path: Path) -> None:
     """The validation at step 0 is the mean of what `score` says of each pair, however unequal the targets' lengths."""
     table = json.loads((base / DESCRIPTION).read_text(encoding="utf-8"))
@@ -79,6 +80,7 @@ def test_filler_is_no_target_where_every_id_is_a_word(base: Path, tmp_path: Path
     assert metrics(run)[0]["loss"] == pytest.approx(-sum(scores) / tokens, rel=1e-5)
 
 
+@pytest.mark.slow
 def test_it_begins_with_the_models_weights_and_a_new_schedule(
     texts: tuple[str, str], base: Path, tmp_path: Path
 ) -> None:
@@ -95,6 +97,7 @@ def test_it_begins_with_the_models_weights_and_a_new_schedule(
         torch.testing.assert_close(weights, before[name], rtol=0, atol=1e-6)
 
 
+@pytest.mark.slow
 def test_weights_that_only_get_worse_leave_the_first_ones_kept(
     texts: tuple[str, str], base: Path, tmp_path: Path
 ) -> None:
@@ -186,6 +189,7 @@ def test_a_setting_that_contradicts_the_model(
     assert not (tmp_path / "run").exists()
 
 
+@pytest.mark.slow
 def test_a_setting_that_agrees_is_none(texts: tuple[str, str], base: Path, tmp_path: Path) -> None:
     assert tuned(texts, base, tmp_path / "run", "model.d_model=16", "model.final_norm=none").is_dir()
 
@@ -323,6 +327,7 @@ def test_the_languages_that_are_given_and_settings_that_win(texts: tuple[str, st
         tuned(texts, base, run, *same, target_language="xx")
 
 
+@pytest.mark.slow
 def test_languages_that_are_missing_or_of_no_use(texts: tuple[str, str], base: Path, tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match=r"^languages are given \(`xx`\), but `target_language=` is missing"):
         tuned(texts, base, tmp_path / "run", source_language="xx")
@@ -402,6 +407,7 @@ def test_the_command_that_names_the_model_lowers_the_rate(texts: tuple[str, str]
     )
 
 
+@pytest.mark.slow
 def test_a_run_that_began_at_the_full_rate_goes_on_with_it(
     texts: tuple[str, str], base: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -80,6 +80,7 @@ DAMAGE: list[tuple[str, Callable[[Path], None]]] = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("name", "harm"), DAMAGE)
 def test_what_was_damaged_is_made_again(
     recipe: Recipe, unbroken: Path, run: Path, name: str, harm: Callable[[Path], None]
@@ -90,6 +91,7 @@ def test_what_was_damaged_is_made_again(
         assert (run / each).read_bytes() == (unbroken / each).read_bytes(), each
 
 
+@pytest.mark.slow
 def test_all_at_once_is_made_again(
     recipe: Recipe, unbroken: Path, run: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -103,6 +105,7 @@ def test_all_at_once_is_made_again(
     assert f"`{run / 'pellucid.json'}` is missing; rebuilding it from the texts of the run" in said
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["model.safetensors", "pellucid.json", "vocabulary.json"])
 def test_a_finished_run_makes_again_what_it_lost(recipe: Recipe, unbroken: Path, tmp_path: Path, name: str) -> None:
     run = shutil.copytree(unbroken, tmp_path / "run")
@@ -125,6 +128,7 @@ def without_origin(run: Path) -> None:
         path.write_text(json.dumps(table | {"sha256": digest}), encoding="utf-8")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["pellucid.json", "vocabulary.json"])
 def test_a_run_of_an_earlier_version_makes_its_tokenizer_again(
     recipe: Recipe, unbroken: Path, run: Path, name: str

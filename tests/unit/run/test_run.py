@@ -80,6 +80,7 @@ def test_a_model_names_no_place_and_no_time(finished_run: Path) -> None:
     assert "default" not in card, "the recipe's name says nothing of the model"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("average", "kept"), [(2, "candidate"), (1, "validation")])
 def test_the_result_is_of_the_weights_that_are_kept(
     tmp_path: Path, texts: tuple[str, str], average: int, kept: str
@@ -162,6 +163,7 @@ def test_stopped_before_step_1_the_same_command_goes_on(
     assert sorted(path.name for path in (tmp_path / "run" / "data").iterdir()) == ["train", "valid"]
 
 
+@pytest.mark.slow
 def test_a_setting_that_fails_before_step_1_can_be_mended(tmp_path: Path, texts: tuple[str, str]) -> None:
     bad = small_recipe(*texts, "data.tokenizer=bpe", "data.vocab_size=100")
     with pytest.raises(ConfigError, match=r"`vocab_size` \(100\) is too small"):
@@ -176,6 +178,7 @@ def test_a_training_that_diverges_before_it_validates_says_so(tmp_path: Path, te
     assert (caught.value.exit_status, "`train.learning_rate`" in caught.value.hint) == (1, True)
 
 
+@pytest.mark.slow
 def test_embeddings_begin_as_large_as_is_said_and_a_start_keeps_its_own(
     texts: tuple[str, str], finished_run: Path, tmp_path: Path
 ) -> None:
@@ -208,6 +211,7 @@ def test_two_vocabularies_cannot_share_one_matrix(tmp_path: Path) -> None:
         train(recipe, tmp_path / "run", quiet=True)
 
 
+@pytest.mark.slow
 def test_another_text_under_an_interrupted_run_is_an_error(
     tmp_path: Path, texts: tuple[str, str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -261,6 +265,7 @@ def test_the_model_takes_its_sizes_and_ids_from_the_tokenizers() -> None:
     assert (config.pad_id, config.bos_id, config.eos_id) == (0, 1, 2)
 
 
+@pytest.mark.slow
 def test_no_source_is_longer_than_what_was_trained_on(
     finished_run: Path, tmp_path: Path, texts: tuple[str, str]
 ) -> None:
@@ -269,6 +274,7 @@ def test_no_source_is_longer_than_what_was_trained_on(
     assert Translator.load(tmp_path / "run", "cpu").decode.max_source_length == 19
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("gain", "chosen"), [(2.0, "bfloat16"), (1.0, "float32")])
 def test_auto_takes_the_precision_that_is_fast_here(
     tmp_path: Path, texts: tuple[str, str], monkeypatch: pytest.MonkeyPatch, gain: float, chosen: str

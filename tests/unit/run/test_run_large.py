@@ -72,6 +72,7 @@ def test_a_run_in_windows_is_resumed_within_one(tmp_path: Path, monkeypatch: pyt
     assert weights(tmp_path / "run") == weights(tmp_path / "windows")
 
 
+@pytest.mark.slow
 def test_a_changed_text_is_named_before_anything_is_made_of_it(tmp_path: Path) -> None:
     recipe = recipe_of(tmp_path, cache_dir=str(tmp_path / "prepared"))
     interrupt(recipe, tmp_path / "run")

@@ -75,6 +75,7 @@ def test_making_and_looking_writes_nothing(recipe: Recipe, tmp_path: Path) -> No
     assert not (tmp_path / "run").exists()
 
 
+@pytest.mark.slow
 def test_looking_changes_nothing_of_what_is_trained(recipe: Recipe, tmp_path: Path) -> None:
     train(recipe, tmp_path / "plain", device="cpu", quiet=True)
     torch.manual_seed(7)
@@ -162,6 +163,7 @@ def test_an_optimizer_of_another_model_is_refused_and_not_left_out(recipe: Recip
         run.train()
 
 
+@pytest.mark.slow
 def test_hooks_see_the_optimizer_that_trains(recipe: Recipe, tmp_path: Path) -> None:
     run, seen = Run(recipe, tmp_path / "run", device="cpu", quiet=True), list[tuple[float, float]]()
 
@@ -174,6 +176,7 @@ def test_hooks_see_the_optimizer_that_trains(recipe: Recipe, tmp_path: Path) -> 
     assert all(rate == told for rate, told in seen)
 
 
+@pytest.mark.slow
 def test_after_training_the_model_is_that_of_the_folder(recipe: Recipe, tmp_path: Path) -> None:
     run = Run(recipe, tmp_path / "run", device="cpu", quiet=True)
     run.train()
@@ -242,6 +245,7 @@ def test_the_same_run_goes_on_after_an_interruption(
     assert weights(tmp_path / "run") == weights(tmp_path / "unbroken")
 
 
+@pytest.mark.slow
 def test_hooks_tell_steer_and_write_numbers(recipe: Recipe, tmp_path: Path) -> None:
     run = Run(recipe, tmp_path / "run", device="cpu", quiet=True)
     steps: list[StepEvent] = []
@@ -265,6 +269,7 @@ def test_hooks_tell_steer_and_write_numbers(recipe: Recipe, tmp_path: Path) -> N
     assert [event.learning_rate for event in steps] == [run.schedule(step) for step in (1, 2, 3, 4)]
 
 
+@pytest.mark.slow
 def test_a_schedule_may_be_replaced_while_the_run_trains(recipe: Recipe, tmp_path: Path) -> None:
     run = Run(recipe, tmp_path / "run", device="cpu", quiet=True)
     rates = []
@@ -328,6 +333,7 @@ QUICK = ("recipe and data", "model")
 """Those that every run of the tests tries; `make slow` tries the others."""
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("what", [pytest.param(way, marks=() if way in QUICK else pytest.mark.slow) for way in WAYS])
 def test_what_is_replaced_is_trained_and_the_same_script_goes_on(
     recipe: Recipe, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, what: str
@@ -374,6 +380,7 @@ def test_a_script_that_no_longer_replaces_it_is_refused(
     assert contents(run) == before
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("what", ["parts", "given tokenizer"])
 def test_a_finished_run_is_not_opened_without_what_its_model_needs(recipe: Recipe, tmp_path: Path, what: str) -> None:
     """As an unfinished one: its folder is a model's, which nobody could open without."""
@@ -415,6 +422,7 @@ def test_pairs_from_python_train_as_files_do(recipe: Recipe, tmp_path: Path) -> 
     assert train(empty, tmp_path / "given", data=PAIRS, device="cpu", quiet=True).changed_texts == ()
 
 
+@pytest.mark.slow
 def test_a_command_cannot_go_on_with_texts_of_a_script(
     recipe: Recipe, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -472,6 +480,7 @@ def test_an_optimizer_of_another_model_is_refused(recipe: Recipe, tmp_path: Path
             run.train()
 
 
+@pytest.mark.slow
 def test_a_maker_of_optimizers_is_asked_for_one_of_each_model(recipe: Recipe, tmp_path: Path) -> None:
     run = Run(recipe, tmp_path / "run", device="cpu", quiet=True)
     run.optimizer = lambda model: torch.optim.SGD(model.parameters(), lr=0.1)
@@ -500,6 +509,7 @@ class Learned(nn.Module):
         return Losses(found.minimised * self.weight.exp() - batch.num_tokens * self.weight, found.reported)
 
 
+@pytest.mark.slow
 def test_an_optimizer_that_was_looked_at_follows_loss_and_recipe(recipe: Recipe, tmp_path: Path) -> None:
     run = Run(recipe, tmp_path / "run", device="cpu", quiet=True)
     assert run.optimizer.param_groups[0]["weight_decay"] == 0
@@ -598,6 +608,7 @@ def test_parts_are_in_the_folder_and_needed_to_open_it(recipe: Recipe, tmp_path:
     assert Translator(again.model, saved.tokenizers).score(*pair) == Translator(run.model, run.tokenizers).score(*pair)
 
 
+@pytest.mark.slow
 def test_a_model_to_start_from_is_read_and_hashed_once(
     finished_run: Path, recipe: Recipe, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -164,6 +164,7 @@ def test_too_little_running_text(tmp_path: Path) -> None:
         train(small_recipe_for(RUNNING, str(tmp_path / "short.txt"), ""), tmp_path / "run", quiet=True)
 
 
+@pytest.mark.slow
 def test_a_classifier_goes_on_from_another(tmp_path: Path) -> None:
     src, tgt = write_labelled(tmp_path, labelled_letters(80))
     first = small_recipe_for(CLASSIFY, src, tgt, "train.average=1")

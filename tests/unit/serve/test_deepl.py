@@ -37,6 +37,7 @@ def test_forms_repeat_text_and_write_lists_with_commas(server: Server) -> None:
     assert listed[0]["text"] == found[0]["text"]
 
 
+@pytest.mark.slow
 def test_placeholders_as_weblate_sends_them(server: Server) -> None:
     [found] = translate(server, ['<x id="8"></x> a b <x id="9"></x> &amp; c'], tag_handling="xml", ignore_tags=["x"])
     assert found["text"].count('<x id="8"></x>') == found["text"].count('<x id="9"></x>') == 1
@@ -49,6 +50,7 @@ def test_what_is_no_element_is_left_alone(server: Server) -> None:
     assert found["text"] == text.replace("a b", server.translate("a b")["translatedText"])
 
 
+@pytest.mark.slow
 def test_a_target_without_region_and_a_source_that_is_detected(server: Server) -> None:
     table = {"text": ["Ein Hund läuft über die Wiese."], "target_lang": "EN"}
     [found] = server.ask("POST", "/v2/translate", table).json["translations"]
@@ -163,6 +165,7 @@ def test_a_document_has_its_id_at_once_and_its_result_later(server: Server) -> N
     assert server.ask("POST", f"/v2/document/{'0' * 32}", key).status == 404
 
 
+@pytest.mark.slow
 def test_processes_of_one_server_share_documents_and_glossaries(finished_run: Path, tmp_path: Path) -> None:
     models = [f"de-en={finished_run}"]
     with serve(models, store=tmp_path) as one, serve(models, store=tmp_path) as other:
@@ -199,6 +202,7 @@ def test_a_document_that_cannot_be_read_is_refused_at_once(server: Server, files
     assert message in found.json["message"]
 
 
+@pytest.mark.slow
 def test_keys_are_in_the_header_alone(guarded: Server) -> None:
     table = {"text": ["a b"], "target_lang": "EN-US"}
     assert guarded.ask("POST", "/v2/translate", table, headers=KEY).status == 200

@@ -4,6 +4,8 @@ import random
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
+import pytest
+
 from pellucid.serve import ServerLimits
 from pellucid.tasks.translator import Translator
 from tests.unit.serve.serving import serve
@@ -11,6 +13,7 @@ from tests.unit.serve.serving import serve
 CLIENTS, REQUESTS = 24, 12
 
 
+@pytest.mark.slow
 def test_every_answer_is_right_or_503(finished_run: Path, translator: Translator) -> None:
     choose = random.Random(5)
     lines = [" ".join(choose.choices("abcdefgh", k=choose.randint(1, 6))) for _ in range(60)]

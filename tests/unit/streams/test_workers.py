@@ -187,6 +187,7 @@ def test_answers_go_out_while_the_next_line_is_waited_for() -> None:
     assert written == [["0"], ["1"], ["2"]]
 
 
+@pytest.mark.slow
 def test_a_worker_ends_when_its_parent_is_gone(tmp_path: Path) -> None:
     """No copy of the parent's end is left open in a sibling, which would keep both waiting."""
     if (parent := os.fork()) == 0:

@@ -74,6 +74,7 @@ def test_the_n_best(finished_run: Path, translator: Translator) -> None:
     assert found == expected(list(zip(*both, strict=True)))
 
 
+@pytest.mark.slow
 def test_draws_are_those_of_the_seed_and_the_line(finished_run: Path, translator: Translator) -> None:
     """Neither the batch nor what is left out changes them."""
     whole = make("c", request_of(finished_run, **TWO_DRAWS))

@@ -120,6 +120,7 @@ def _recorded_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(partial_output, "SECONDS_BETWEEN_RECORDS", 0.0)
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("_recorded_at_once")
 def test_stopped_while_a_teacher_translates(
     finished_run: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]

@@ -40,6 +40,7 @@ def recipe(*overrides: str) -> Recipe:
     return Recipe.load("student-tiny", [*SMALL, *overrides])
 
 
+@pytest.mark.slow
 def test_the_vocabulary_is_the_teachers(corpus: DistilledCorpus, tmp_path: Path) -> None:
     run = student_run(recipe(), tmp_path / "s", corpus, overrides=SMALL, device="cpu", quiet=True)
     assert corpus.tokenizers is not None
@@ -77,6 +78,7 @@ def test_vocabularies_apart_leave_no_embedding_to_tie() -> None:
     assert set_tokenizer_sizes(recipe(), TokenizerPair(sides[0]), joint=True).model.tie_embeddings == "all"
 
 
+@pytest.mark.slow
 def test_two_tokenizers_with_the_same_ids_are_one_vocabulary(
     corpus: DistilledCorpus, finished_run: Path, tmp_path: Path
 ) -> None:

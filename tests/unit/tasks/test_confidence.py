@@ -37,6 +37,7 @@ def test_a_words_probability_is_the_product_of_its_pieces() -> None:
     assert fitted.words[0].probability == pytest.approx(1 / (1 + math.exp(-0.5 - odds)))
 
 
+@pytest.mark.slow
 def test_a_line_has_the_same_in_every_batch_and_costs_nothing_unasked(translator: Translator) -> None:
     asked = translator.translate(SOURCES[:12], confidence=True)
     plain = translator.translate(SOURCES[:12])

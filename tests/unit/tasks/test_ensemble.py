@@ -37,6 +37,7 @@ def both() -> Translator:
     return Translator.ensemble(members())
 
 
+@pytest.mark.slow
 def test_each_line_gives_one_whatever_stands_beside_it(both: Translator) -> None:
     found = texts(both)
     assert [bool(text) for text in found] == [bool(line) for line in LINES]
@@ -72,6 +73,7 @@ def test_drawn_lines_do_not_depend_on_neighbours(both: Translator) -> None:
     assert drawn != [found.text for found in both.sample(LINES, seed=6)]
 
 
+@pytest.mark.slow
 def test_folders_are_opened_together(finished_run: Path) -> None:
     alone = Translator.load(finished_run, "cpu")
     found = pellucid.Translator.load(finished_run, "cpu", ensemble=[finished_run])

@@ -15,6 +15,7 @@ PAIRS = reversed_letters(60, seed=9)
 SOURCES, REFERENCES = [s for s, _ in PAIRS], [t for _, t in PAIRS]
 
 
+@pytest.mark.slow
 def test_a_calibration_is_saved_with_its_model(translator: Translator, finished_run: Path, tmp_path: Path) -> None:
     found = calibrate(translator, SOURCES, REFERENCES, hash_weights(finished_run))
     assert (found.lines, found.words) == (60, sum(len(t.tokens) for t in translator.translate(SOURCES)))

@@ -124,6 +124,7 @@ def test_an_unknown_mode_is_refused(translator: Translator) -> None:
         translator.translate(["a"], repair="on")  # type: ignore[arg-type]
 
 
+@pytest.mark.slow
 def test_no_run_of_tokens_occurs_more_often_than_allowed() -> None:
     """By a real search: the constraint forbids each repetition, whatever its length."""
     from pellucid.decoding.batched_search import search

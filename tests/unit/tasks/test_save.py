@@ -53,6 +53,7 @@ def test_a_translator_of_a_run(finished_run: Path, tmp_path: Path) -> None:
     assert again.translate(["a b c", "d e"]) == translator.translate(["a b c", "d e"])
 
 
+@pytest.mark.slow
 def test_a_classifier_of_a_run(tmp_path: Path) -> None:
     src, labels = write_labelled(tmp_path, labelled_letters(60))
     train(small_recipe_for(CLASSIFY, src, labels), tmp_path / "run", device="cpu", quiet=True)
@@ -61,6 +62,7 @@ def test_a_classifier_of_a_run(tmp_path: Path) -> None:
     assert Classifier.load(tmp_path / "new", "cpu").labels == ("early", "late")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("task", [GENERATE, RUNNING], ids=["lines", "continuous"])
 def test_a_language_model_of_a_run(tmp_path: Path, task: tuple[str, ...]) -> None:
     train(small_recipe_for(task, write_alphabet(tmp_path), ""), tmp_path / "run", device="cpu", quiet=True)

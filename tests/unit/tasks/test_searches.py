@@ -70,6 +70,7 @@ def test_a_language_model_gives_its_n_best() -> None:
         assert ranks == sorted(ranks, reverse=True)
 
 
+@pytest.mark.slow
 def test_a_beam_of_a_language_model_is_what_its_prompts_are_alone() -> None:
     model = language_model(max_positions=9)
     with pytest.warns(UserWarning, match="was continued from its last part"):
@@ -113,6 +114,7 @@ def test_what_a_language_model_cannot_search_by(options: dict[str, Any], message
         language_model().generate(["a"], max_new_tokens=3, **options)
 
 
+@pytest.mark.slow
 def test_a_search_of_ones_own_is_the_same_for_both() -> None:
     """With one hypothesis, or without a penalty, the search of the guide is greedy; with one, its hypotheses differ."""
     mt, lm = translator(), language_model(max_positions=40)
@@ -127,6 +129,7 @@ def test_a_search_of_ones_own_is_the_same_for_both() -> None:
         assert len({tuple(one.tokens) for one in continued.alternatives}) == 3
 
 
+@pytest.mark.slow
 def test_the_order_of_ones_own_search_stays() -> None:
     def backwards(steps: pellucid.SearchState, config: pellucid.DecodeConfig) -> list[pellucid.SearchResult]:
         return [pellucid.SearchResult(found.hypotheses[::-1]) for found in pellucid.beam_search(steps, config)]
@@ -163,6 +166,7 @@ def cut_off(steps: pellucid.SearchState, config: pellucid.DecodeConfig) -> list[
     return [pellucid.SearchResult([pellucid.Hypothesis(CHARACTERS.encode("ab"), -1.0, ended=False)])]
 
 
+@pytest.mark.slow
 def test_the_trace_of_ones_own_search_by_pellucids_loop_is_that_of_pellucids() -> None:
     model = translator()
     ours, theirs = (model.trace("fghia", beam_size=3, search=by) for by in (None, as_always))
@@ -172,6 +176,7 @@ def test_the_trace_of_ones_own_search_by_pellucids_loop_is_that_of_pellucids() -
     assert (theirs["search.cross"].layer_weights(0) == ours["search.cross"].layer_weights(0)).all()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("by", [diverse(1.0), shunning_a, twice, cut_off])
 def test_of_ones_own_search_what_it_found_is_traced(by: pellucid.SearchFunction) -> None:
     model = translator()

@@ -53,6 +53,7 @@ def test_each_line_holds_its_own_terms(translator: Translator) -> None:
     assert [t.text for t in translator.process_lines(pairs, 0, termed=True)] == [t.text for t in found]
 
 
+@pytest.mark.slow
 def test_a_stream_has_terms_however_long_it_is(translator: Translator, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(chunks, "MOST", 2)
     found = translator.translate(LINES, terms=TERMS)

@@ -270,6 +270,7 @@ def test_a_search_is_recorded_as_it_ran(beam_size: int, prefix: tuple[int, ...])
         check_tree(found, beam_size, len(prefix))
 
 
+@pytest.mark.slow
 def test_a_search_that_has_fewer_hypotheses_than_its_beam() -> None:
     """Two words make two continuations: the other places of the beam hold none, and give no rows."""
     for seed in range(4):
@@ -330,6 +331,7 @@ def check_tree(found: Trace, beam_size: int, forced: int) -> None:
     assert all(place in continued for place, node in enumerate(nodes) if node.status == "live")
 
 
+@pytest.mark.slow
 def test_no_rows_are_lost_and_none_are_made_up() -> None:
     """The rows of each step are those that the search computed, in its own order."""
     model, decode = random_model(5), DecodeConfig(beam_size=3)

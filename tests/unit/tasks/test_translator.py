@@ -153,6 +153,7 @@ def test_sampling_by_name_is_sampling_by_object(translator: Translator) -> None:
     assert translator.sample(LINES, config, seed=4) != expected
 
 
+@pytest.mark.slow
 def test_a_stream_is_answered_as_a_list_is(translator: Translator, monkeypatch: pytest.MonkeyPatch) -> None:
     """Whatever the chunks: draws follow from a line's place in the whole stream."""
     lines, sampling = LINES * 3, SamplingConfig(seed=5, temperature=2.0)

@@ -16,6 +16,7 @@ def test_a_space_stands_before_each_line_as_sentencepiece_has_it() -> None:
     assert len(inventory) == 3
 
 
+@pytest.mark.slow
 @given(st.lists(st.text(max_size=9), min_size=1), st.floats(0.01, 1))
 def test_the_characters_that_are_needed_cover_the_text_and_one_less_does_not(lines: list[str], part: float) -> None:
     inventory = CharacterCounts.from_lines(lines)

@@ -99,6 +99,7 @@ def test_compatibility_forms_are_made_plain_by_nmt_nfkc_and_nothing_by_none() ->
     assert normalize(" ﬁ Ａ１\u3000", "none") == " ﬁ Ａ１\u3000"
 
 
+@pytest.mark.slow
 @given(TEXTS)
 @example("e\u200d\u0301\u200d")
 @example("م\u0301\u200d\u0650\u200c")
@@ -109,6 +110,7 @@ def test_nfc_is_nfc_with_single_spaces_and_changes_nothing_twice(text: str) -> N
     assert normalize(spelled, "nfc") == spelled
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("normalization", ["nfc", "nmt_nfkc", "none"])
 @pytest.mark.parametrize("kind", WITH_BYTES)
 @given(text=TEXTS)
@@ -164,12 +166,14 @@ def test_the_file_alone_reads_what_alphabets_write_as_we_do_however_it_is_compos
         assert file_alone("bpe", "nfc").encode(text) == trained("bpe", "nfc").encode(text)
 
 
+@pytest.mark.slow
 @given(TEXTS.map(lambda text: normalize(text, "nfc")))
 def test_the_file_alone_leaves_a_normalised_text_as_it_is(text: str) -> None:
     assert as_the_file_alone(text) == text
     assert file_alone("unigram", "nfc").encode(text) == trained("unigram", "nfc").encode(text)
 
 
+@pytest.mark.slow
 @given(TEXTS)
 def test_the_file_alone_does_all_of_nmt_nfkc(text: str) -> None:
     assert file_alone("bpe", "nmt_nfkc").encode(text) == trained("bpe", "nmt_nfkc").encode(text)
@@ -182,6 +186,7 @@ def test_the_file_alone_does_not_order_marks_that_no_alphabet_piles_up() -> None
     assert normalize(pile, "nfc") == "g\u064e\u0308"
 
 
+@pytest.mark.slow
 @given(st.lists(st.sampled_from(ODD)).map("".join))
 def test_the_compiled_rules_are_the_rules(text: str) -> None:
     rules = rules_once()
@@ -247,6 +252,7 @@ def test_a_model_of_ones_own_has_its_own(tmp_path: Path) -> None:
         train_tokenizer(path, [], normalize="nmt_nfkc", **options)  # type: ignore[arg-type]
 
 
+@pytest.mark.slow
 @settings(max_examples=50)
 @given(st.lists(st.tuples(st.integers(1, 2**20), st.one_of(st.integers(0, 2**60), st.binary())), max_size=5))
 def test_what_is_written_as_a_message_is_read_as_one(table: list[tuple[int, int | bytes]]) -> None:

@@ -162,6 +162,7 @@ def test_what_is_saved_comes_back(kind: str, tmp_path: Path) -> None:
     assert {path.name for path in kept.iterdir()} == set(table["files"].values())
 
 
+@pytest.mark.slow
 def test_changed_numbers_are_refused(tmp_path: Path) -> None:
     (tmp_path / "kept").mkdir()
     table = opened(folders.t5(tmp_path)).save(tmp_path / "kept")
@@ -288,6 +289,7 @@ def test_pieces_without_an_id_are_counted(tmp_path: Path) -> None:
     assert told.endswith("; they are read as unknown tokens")
 
 
+@pytest.mark.slow
 def test_the_decoder_s_start_may_be_the_target_s_alone(tmp_path: Path) -> None:
     ids = json.loads((folders.marian(tmp_path) / "vocab.json").read_text(encoding="utf-8"))
     config = {"model_type": "marian", "decoder_start_token_id": len(ids) + 1, "eos_token_id": 0}

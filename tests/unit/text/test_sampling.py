@@ -230,6 +230,7 @@ print(sampler.sample("two dogs play with the slowest ball", Random("1/2/3/source
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("kind", "strength"), [("bpe", 0.3), ("unigram", 0.9)])
 def test_another_process_draws_the_same(kind: str, strength: float, tmp_path: object) -> None:
     path = subwords(kind).save(tmp_path / "tokenizer")  # type: ignore[operator]

@@ -147,6 +147,7 @@ def test_the_sentences_are_the_line(line: str, language: str) -> None:
     assert len(found) == 1 or all(any(map(str.isalpha, part)) for part in found)
 
 
+@pytest.mark.slow
 @given(st.text("aBé 1,'’-한の字.!\u0301", max_size=12) | st.from_regex(r"\A[\w ,'’-]*\W? *\Z"))
 def test_a_line_without_a_mark_is_passed_over_to_the_same_end(line: str) -> None:
     with patch("pellucid.text.sentences._UNPARTED", re.compile("(?!)")):

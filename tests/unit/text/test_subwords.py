@@ -137,6 +137,7 @@ def test_foreign_special_ids_are_read() -> None:
     assert (ours.pad_id, ours.eos_id, ours.unk_id, ours.bos_id) == (0, 1, 2, ours.size - 1)
 
 
+@pytest.mark.slow
 @settings(max_examples=300)
 @given(
     kind=st.sampled_from(["bpe", "unigram", "sentencepiece"]),

@@ -32,6 +32,7 @@ def test_what_lines_tell() -> None:
     assert TrainingTextStats.from_lengths(np.zeros(0, np.int64), np.zeros(0, np.int64), Sample()) == TrainingTextStats()
 
 
+@pytest.mark.slow
 @given(st.integers(0, 3000), st.integers(1, 100))
 def test_a_sample_is_bounded_and_evenly_spread(count: int, most: int) -> None:
     sample = Sample(most=most)

@@ -37,6 +37,7 @@ def test_old_text_keeps_its_ids_and_new_text_gets_shorter(new: list[str], tmp_pa
     assert again.encode(new[0]) == longer.encode(new[0])
 
 
+@pytest.mark.slow
 @settings(max_examples=40)
 @given(
     st.lists(st.text("abcdä ", min_size=1), min_size=1, max_size=8),
@@ -69,6 +70,7 @@ def test_what_a_piece_was() -> None:
     assert longer.made_of[-1] == tuple(old.encode("<2de>")[-1:])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("kind", "options", "said"),
     [

@@ -98,6 +98,7 @@ class Stopped(BaseException):
     """As if the process had been killed."""
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "call",
     [

@@ -69,6 +69,7 @@ def test_hooks_change_nothing(tmp_path: Path) -> None:
     assert run.has_the_weights_of(plain)
 
 
+@pytest.mark.slow
 def test_their_numbers_are_in_the_line_of_the_step(tmp_path: Path) -> None:
     hooks = Hooks(
         step=[lambda e: {"double": 2 * e.step} if e.step != 7 else None, lambda e: {"norm": torch.tensor(0.5)}],  # type: ignore[dict-item]
@@ -106,6 +107,7 @@ def test_numbers_are_the_same_after_an_interruption(tmp_path: Path) -> None:
     assert last.metrics == unbroken.metrics
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["step", "validation"])
 def test_a_hook_stops_the_run_as_if_that_step_were_the_last(tmp_path: Path, kind: str) -> None:
     """Everything that a last step has is there, and the finished run stays finished."""
@@ -126,12 +128,14 @@ def test_a_hook_stops_the_run_as_if_that_step_were_the_last(tmp_path: Path, kind
     assert again.metrics == run.metrics
 
 
+@pytest.mark.slow
 def test_the_run_itself_can_be_stopped(tmp_path: Path) -> None:
     run = ToyRun(tmp_path)
     run.trainer.hooks.checkpoint.append(lambda event: run.trainer.stop() if event.step == 6 else None)
     assert run.trainer.train().step == 7, "the checkpoint was that of a run that goes on: the next step is the last"
 
 
+@pytest.mark.slow
 def test_a_scaled_rate_is_part_of_the_state(tmp_path: Path) -> None:
     def slow_down(event: ValidationEvent) -> None:
         if event.step == 4:
@@ -188,6 +192,7 @@ def test_two_hooks_cannot_return_the_same_name(tmp_path: Path) -> None:
         ToyRun(tmp_path, parts={"hooks": hooks}).trainer.train()
 
 
+@pytest.mark.slow
 def test_in_a_validation_the_model_is_the_moving_average(tmp_path: Path) -> None:
     seen: list[bool] = []
 

@@ -203,6 +203,7 @@ def test_logging_hears_what_is_said_quiet_or_not(
     assert capsys.readouterr() == ("", "")
 
 
+@pytest.mark.slow
 def test_without_logging_set_up_a_warning_is_not_printed_twice(tmp_path: Path) -> None:
     code = (
         "import sys; from pathlib import Path; from pellucid.training.log import RunLog; "

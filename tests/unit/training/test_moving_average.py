@@ -49,6 +49,7 @@ def test_it_takes_the_weights_place_and_gives_it_back() -> None:
         assert torch.equal(average.tensors[name], weights[name] + 1)
 
 
+@pytest.mark.slow
 def test_the_average_is_validated_and_kept(tmp_path: Path) -> None:
     run = ToyRun(tmp_path, settings=EMA | {"average": 1})
     run.trainer.train()
@@ -76,6 +77,7 @@ def test_training_itself_does_not_see_it(tmp_path: Path) -> None:
     assert all(torch.equal(ours[name], tensor) for name, tensor in theirs.items())
 
 
+@pytest.mark.slow
 def test_the_mean_of_checkpoints_is_that_of_their_moving_averages(tmp_path: Path) -> None:
     run = ToyRun(tmp_path, settings=EMA)
     run.trainer.train()
@@ -86,6 +88,7 @@ def test_the_mean_of_checkpoints_is_that_of_their_moving_averages(tmp_path: Path
         torch.testing.assert_close(found, (first[name] + second[name]) / 2)
 
 
+@pytest.mark.slow
 def test_checkpoints_that_none_resumes_from_hold_the_average_alone(tmp_path: Path) -> None:
     run = ToyRun(tmp_path, settings=EMA | {"average": 4})
     run.trainer.train()
@@ -95,6 +98,7 @@ def test_checkpoints_that_none_resumes_from_hold_the_average_alone(tmp_path: Pat
     assert len(files) > 3
 
 
+@pytest.mark.slow
 def test_a_resumed_run_is_the_unbroken_one(tmp_path: Path) -> None:
     unbroken = ToyRun(tmp_path / "unbroken", settings=EMA)
     unbroken.trainer.train()

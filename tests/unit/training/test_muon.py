@@ -177,6 +177,7 @@ def test_a_step_moves_what_has_a_gradient(reached: int) -> None:
     assert {name for name, p in model.named_parameters() if not torch.equal(p, before[name])} == moving
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("stops", [[2], [4, 8]])
 def test_a_resumed_run_is_the_unbroken_one(tmp_path: Path, stops: list[int]) -> None:
     unbroken = ToyRun(tmp_path / "unbroken", settings=MUON)

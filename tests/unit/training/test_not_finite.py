@@ -88,6 +88,7 @@ def test_weights_that_are_broken_already(tmp_path: Path) -> None:
     assert str(error).endswith(expected)
 
 
+@pytest.mark.slow
 def test_a_long_text_is_cut(tmp_path: Path) -> None:
     run = ToyRun(tmp_path, parts={"loss": Poisoned({3}, math.nan)})
     run.trainer.step.text_of = lambda index: "word " * 100
@@ -96,6 +97,7 @@ def test_a_long_text_is_cut(tmp_path: Path) -> None:
     assert text.endswith("…)")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("loss", [math.nan, math.inf])
 def test_a_validation_that_is_not_finite_ends_the_run(tmp_path: Path, loss: float) -> None:
     run = ToyRun(tmp_path)

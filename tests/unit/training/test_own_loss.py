@@ -138,6 +138,7 @@ def test_one_part_is_minimised_and_the_other_reported(tmp_path: Path) -> None:
         torch.testing.assert_close(ours, theirs, rtol=1e-5, atol=1e-7)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("make", [lambda: focal, Tempered])
 def test_a_resumed_run_is_the_unbroken_one(tmp_path: Path, make: Callable[[], Any]) -> None:
     unbroken = ToyRun(tmp_path / "unbroken", parts={"loss": make()})
@@ -171,6 +172,7 @@ def test_its_gradient_counts_when_gradients_are_clipped(tmp_path: Path) -> None:
     assert sum(norms) ** 0.5 == pytest.approx(0.01, rel=1e-3)
 
 
+@pytest.mark.slow
 def test_a_run_is_not_gone_on_with_another_loss(tmp_path: Path) -> None:
     with pytest.raises(TrainingInterrupted):
         ToyRun(tmp_path, parts={"loss": focal}, at_step=stop_at({6: signal.SIGINT})).trainer.train()

@@ -112,6 +112,7 @@ QUICK = ("momentum", "fused", "Adafactor", "Muon")
 """Those that every run of the tests tries; `make slow` tries the others."""
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "name", [pytest.param(name, marks=() if name in QUICK else pytest.mark.slow) for name in OPTIMIZERS]
 )
@@ -193,6 +194,7 @@ def test_hyperparameters_are_saved(tmp_path: Path) -> None:
         assert last.has_the_weights_of(unbroken)
 
 
+@pytest.mark.slow
 def test_the_settings_adam_is_saved_as_it_always_was(tmp_path: Path) -> None:
     """So earlier versions go on with it, and this one with theirs."""
     run = ToyRun(tmp_path)
@@ -204,6 +206,7 @@ def test_the_settings_adam_is_saved_as_it_always_was(tmp_path: Path) -> None:
     assert not {"replaced", "rate_factor"} & set(json.loads((folder / "state.json").read_text(encoding="utf-8")))
 
 
+@pytest.mark.slow
 def test_the_table_names_parameters_and_tensors(tmp_path: Path) -> None:
     run = ToyRun(tmp_path, parts={"optimizer": OPTIMIZERS["momentum"]})
     run.trainer.train()
@@ -298,6 +301,7 @@ def test_state_that_cannot_be_saved_is_refused_after_the_first_step(tmp_path: Pa
     assert run.trainer.state.step == 1
 
 
+@pytest.mark.slow
 def test_parameters_that_are_left_out_stay_and_that_is_said(tmp_path: Path) -> None:
     run = ToyRun(tmp_path, parts={"optimizer": OPTIMIZERS["Muon"]})
     before = run.weights

@@ -32,6 +32,7 @@ def test_the_settings_schedule_is_a_function_of_the_step() -> None:
     assert [schedule(step) for step in range(1, 101)] == [learning_rate(step, config, 64) for step in range(1, 101)]
 
 
+@pytest.mark.slow
 def test_each_step_has_its_rate_and_a_resumed_run_is_the_unbroken_one(tmp_path: Path) -> None:
     parts = {"schedule": wave}
     settings = {"log_every": 1}
@@ -71,6 +72,7 @@ def test_the_clock_lets_it_fall(tmp_path: Path) -> None:
     assert left(state.last_step) == pytest.approx(1 / (state.last_step + 1 - state.falls_at))
 
 
+@pytest.mark.slow
 def test_no_fall_is_planned_for_it(tmp_path: Path) -> None:
     """`schedule = "wsd"` of the settings has no effect on another schedule, its patience ends the run at once."""
     settings: dict[str, Any] = {"schedule": "wsd", "log_every": 1, "patience": 2, "validate_every": 2}

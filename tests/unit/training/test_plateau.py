@@ -69,6 +69,7 @@ def test_bleu_that_gets_better_does_not_hide_it(unbroken: ToyRun) -> None:
     assert bleu[:4] == sorted(bleu[:4])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "stop", [7, FALLS, *(pytest.param(at, marks=pytest.mark.slow) for at in (12, FALLS - 1, FALLS + 1, LAST - 1))]
 )
@@ -101,6 +102,7 @@ def test_so_is_one_that_was_killed_around_the_decision(unbroken: ToyRun, tmp_pat
     assert any(line.startswith(saved) for line in last.said), "the decision is in a checkpoint at once"
 
 
+@pytest.mark.slow
 def test_with_a_budget_the_plateau_comes_before_the_clock(tmp_path: Path) -> None:
     run = plateau(tmp_path, settings={"budget": 1e6})
     run.trainer.stopping.clock = BudgetClock(1e6, 0.4, 0.0, now=lambda: float(run.trainer.state.step))
@@ -109,12 +111,14 @@ def test_with_a_budget_the_plateau_comes_before_the_clock(tmp_path: Path) -> Non
     assert not [line for line in run.metrics if line["event"] == "clock"]
 
 
+@pytest.mark.slow
 def test_a_plateau_within_the_fall_changes_nothing(tmp_path: Path) -> None:
     run = plateau(tmp_path, losses=[3.0, 2.0, *[2.5] * 9], settings={"steps": 16, "decay_fraction": 0.6})
     state = run.trainer.train()
     assert (state.step, state.stopped_early) == (16, False)
 
 
+@pytest.mark.slow
 def test_other_schedules_still_end_at_once(tmp_path: Path) -> None:
     run = plateau(tmp_path, settings={"schedule": "constant", "best_metric": "loss"})
     state = run.trainer.train()

@@ -62,6 +62,7 @@ def test_longer_shapes_change_rounding_alone(settings: dict[str, Any], tmp_path:
     torch.testing.assert_close(found, expected, rtol=1e-4, atol=1e-6)
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("same_shapes")
 @pytest.mark.parametrize("optimizer", ["adam", "muon"])
 @pytest.mark.parametrize("in_gradient", [False, True], ids=["loss", "gradient"])
@@ -136,6 +137,7 @@ def test_an_optimizer_that_may_not_leave_out_an_update_is_waited_for(
     assert all(p.isfinite().all() for p in run.model.parameters())
 
 
+@pytest.mark.slow
 def test_hooks_are_told_of_each_step(tmp_path: Path, queued: Queued) -> None:
     def losses(folder: str) -> list[float]:
         told: list[float] = []
@@ -157,6 +159,7 @@ class LookedError(Exception):
     """Says that the trainer wants to look."""
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "settings",
     [{"grad_clip": 1.0, "ema_decay": 0.9}, {"r_drop": 1.0, "label_smoothing": 0.1}, {"optimizer": "muon"}],

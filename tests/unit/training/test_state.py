@@ -157,6 +157,7 @@ def test_a_damaged_newest_one_is_passed_over_aloud(run: Run, name: str, how: str
     assert re.fullmatch(f"the checkpoint `{run.folder / 'step-00000020'}` is skipped: {what}", line)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", FILES)
 def test_no_bit_of_a_checkpoint_can_change_unseen(run: Run, name: str) -> None:
     """A bit here and there, mostly of state.json, in which nearly each is read."""

@@ -174,6 +174,7 @@ class Program(ModuleType):
         return lambda numbers=None, step=None, **given: self.calls.append((name, numbers or given, step))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("name", "logs"), [("mlflow", "log_metrics"), ("trackio", "log")])
 def test_the_hooks_of_the_guide_give_each_program_the_numbers(
     name: str, logs: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

@@ -85,6 +85,7 @@ def test_the_ranking_holds_as_many_as_are_averaged() -> None:
     assert after(scores, average=1).ranking == []
 
 
+@pytest.mark.slow
 def test_the_checkpoints_that_validated_best_are_averaged(tmp_path: Path) -> None:
     at: dict[int, dict[str, torch.Tensor]] = {}
     run = ToyRun(tmp_path, settings=BEST, scores=[*SCORES, 40.0, 50.0])
@@ -98,6 +99,7 @@ def test_the_checkpoints_that_validated_best_are_averaged(tmp_path: Path) -> Non
     assert not (tmp_path / "checkpoints" / "step-00000002" / "optimizer.safetensors").exists()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("stop", [4, 6])
 def test_the_best_are_the_same_after_an_interruption(tmp_path: Path, stop: int) -> None:
     settings = BEST | {"log_every": 1}
@@ -114,6 +116,7 @@ def test_the_best_are_the_same_after_an_interruption(tmp_path: Path, stop: int) 
     assert all(torch.equal(last.published[-1][name], weights) for name, weights in unbroken.published[-1].items())
 
 
+@pytest.mark.slow
 def test_without_progress_the_run_ends_as_if_it_were_the_last_step(tmp_path: Path) -> None:
     run = ToyRun(tmp_path, settings=PATIENT | {"log_every": 5}, scores=[10.0, 20.0, 19.0, 20.0, 20.0, 60.0, 30.0])
     state = run.trainer.train()
@@ -130,6 +133,7 @@ def test_without_progress_the_run_ends_as_if_it_were_the_last_step(tmp_path: Pat
     assert expected in run.said
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("losses", [[2.0, 1.9, 1.8], [2.0, 2.1, 2.2]])
 def test_a_loss_that_was_still_falling_is_told_of(tmp_path: Path, losses: list[float]) -> None:
     scores = [Validation(loss, bleu) for loss, bleu in zip(losses, [3.0, 2.0, 1.0], strict=True)]
@@ -151,6 +155,7 @@ def test_a_run_that_has_ended_early_does_not_go_on(tmp_path: Path) -> None:
     assert set(weights) == set(again.weights)
 
 
+@pytest.mark.slow
 def test_patience_counts_on_after_an_interruption(tmp_path: Path) -> None:
     broken = ToyRun(tmp_path, settings=PATIENT, scores=[10.0, 9.0], at_step=stop_at({4: signal.SIGINT}))
     with pytest.raises(TrainingInterrupted):
@@ -159,6 +164,7 @@ def test_patience_counts_on_after_an_interruption(tmp_path: Path) -> None:
     assert last.trainer.train().step == 6
 
 
+@pytest.mark.slow
 def test_progress_at_the_last_validation_goes_on(tmp_path: Path) -> None:
     run = ToyRun(tmp_path, settings=PATIENT, scores=[10.0, 9.0, 11.0, 10.0, 12.0, 11.0, 10.0])
     assert run.trainer.train().step == 12

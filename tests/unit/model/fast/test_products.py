@@ -53,6 +53,7 @@ def test_a_sum_over_few_rows_is_right(rows: int) -> None:
     assert_product(matmul_nt(upstream, random(8000, 256).t()), upstream, random(8000, 256).t())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("rows", [1, 17, 90])
 def test_narrow_matrices_are_right(rows: int) -> None:
     for inner, outer in ((1, 50_000), (2, 25_000), (25_000, 2), (50_000, 1)):
@@ -124,6 +125,7 @@ def test_small_products_and_other_types_are_pytorchs() -> None:
     assert uses_onednn(random(64, 128), weight)
 
 
+@pytest.mark.slow
 def test_whoever_follows_operators_sees_those_that_it_knows() -> None:
     layer, x = Linear(128, 512).eval(), random(3, 64, 128)
     with torch.no_grad():

@@ -88,6 +88,7 @@ def test_the_font_that_matplotlib_brings_is_always_there() -> None:
     assert "DejaVu Sans" in list_installed_fonts(bold=True)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("scale", [0, -1, float("nan")])
 def test_a_scale_must_be_above_0(scale: float) -> None:
     with pytest.raises(DataError, match=rf"`scale` \({scale}\) must be above 0"):
