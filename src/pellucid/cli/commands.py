@@ -22,7 +22,7 @@ GROUPS = {
         "average": "average a run's checkpoints",
     },
     "use": {
-        "translate": "translate lines of text",
+        "translate": "translate texts, documents and folders of them",
         "serve": "serve translators over HTTP: LibreTranslate, DeepL and OpenAI interfaces",
         "classify": "label lines of text",
         "generate": "generate text from prompts (language models)",

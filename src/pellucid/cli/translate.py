@@ -34,9 +34,7 @@ def translate(
     text: Annotated[
         str | None,
         tyro.conf.Positional,
-        optional(
-            "[TEXT]", "text to translate, or with --output a document, instead of --input", "the lines of --input"
-        ),
+        optional("[TEXT]", "a text, or a document (with --output or --in-place)", "the lines of --input"),
     ] = None,
     /,
     *,
@@ -89,7 +87,7 @@ def translate(
     ] = None,
     report: Annotated[
         str | None,
-        optional("FILE", "JSON file of the totals of each file or document, and of the flagged lines or units", "none"),
+        optional("FILE", "JSON file of the totals of each file or document, and of the flagged texts", "none"),
     ] = None,
     in_place: Annotated[bool, flag("with a document: replace the document by its translation")] = False,
     ray: Annotated[
@@ -101,23 +99,21 @@ def translate(
     **search: Any,
 ) -> int:
     """Translate a text, a document, the lines of a file, or a folder of files. The output has one line per input line,
-    in the order of the input; a document becomes a document of the same kind.
+    in the order of the input; a document becomes a document of the same kind: docx, xlsx, pptx, odt, epub, html, md,
+    txt, po, xliff, tmx, json, yaml, properties, srt or vtt.
 
     example: pellucid translate run "Ein Hund läuft."
-    example: pellucid translate run report.docx -o report.en.docx --tgt-lang en
+    example: pellucid translate run report.docx -o report.en.docx
+    example: pellucid translate run --input-dir site.de --output-dir site.en --report flagged.json
     example: pellucid translate run < input.de > output.en
     example: pellucid translate run --workers 2 < input.de > output.en
     example: pellucid translate run --engine ctranslate2 --dtype int8 < input.de > output.en
     example: pellucid translate run --ensemble run-2 run-3 < input.de > output.en
     example: pellucid translate run --mbr 32 --epsilon-cutoff 0.02 < input.de > output.en
-    example: pellucid translate run --prefix begun.en < input.de > output.en
     example: pellucid translate run --prefix begun.en --next-token-alternatives 5 --json < input.de
-    example: pellucid translate run --beam-size 12 --n-best 4 --beam-groups 4 --json < input.de
     example: pellucid translate run --terms glossary.tsv < input.de > output.en
     example: pellucid translate run --keep "[A-Z]+-[0-9]+" < input.de > output.en
     example: pellucid translate run --rerank rerank.json < input.de > output.en
-    example: pellucid translate run --input-dir german --output-dir english --workers 4
-    example: pellucid translate run --input-dir site.de --output-dir site.en --tgt-lang en --report flagged.json
     example: pellucid translate m2m100_418M --src-lang de --tgt-lang fr < input.de > output.fr
     """
     from pellucid.cli.translate_document import check_lines, is_document_name, translate_document_file

@@ -15,11 +15,17 @@ from pellucid.terminal import log_line
 def is_document_name(text: str | None, output: str) -> bool:
     """Returns True if a text is the name of a document to translate.
 
-    Raises ConfigError for a document without an output, and DataError for one that does not exist. A plain text without
-    an output is a file of lines.
+    Raises ConfigError for a document without an output and a folder with one, and DataError for a document that does
+    not exist. A plain text without an output is a file of lines.
     """
     if text is None or "\n" in text:
         return False
+    if output != "-" and os.path.isdir(text):
+        raise ConfigError(
+            f"`{format_value(Path(text))}` is a folder",
+            f"translate its files by `input_dir={format_value(Path(text))}` and "
+            f"`output_dir={format_value(Path(output))}`",
+        )
     from pellucid.documents.kinds import is_document  # it imports the readers
 
     if not is_document(text):

@@ -77,11 +77,11 @@ def split_choices(said: str, split: Callable[[str], list[Item]], encode: Callabl
             depths.append("other")
             at += 1
         elif depths and said[at] == "}":
+            if depths[-1] == "branch":
+                text(at)
             if depths.pop() == "other":
                 at += 1
                 continue
-            if depths and depths[-1] == "choice":
-                text(at)
             mark(at + 1)
             at = begin = at + 1
         else:

@@ -89,15 +89,24 @@ FORMATS: tuple[Format, ...] = (
         re.compile(rb"PK\x03\x04.{26}mimetypeapplication/epub\+zip", re.DOTALL),
     ),
     Format(
-        "an Office document", (".doc", ".xls", ".ppt"), _SAVE, _ALIGNED, re.compile(rb"\xd0\xcf\x11\xe0"),
+        "an Office document", (".doc", ".xls", ".ppt"),
+        "save it as .docx, .xlsx or .pptx, or as plain text (UTF-8), in the program that made it",
+        _ALIGNED, re.compile(rb"\xd0\xcf\x11\xe0"),
         re.compile(rb"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1|PK\x03\x04.{26}\[Content_Types\]\.xml", re.DOTALL),
     ),
     Format(
         "an RTF document", (".rtf",), _SAVE, _ALIGNED, re.compile(rb"\{\\rtf"), re.compile(rb"\{\\rtf"), is_text=True,
     ),
     Format(
-        "a PDF document", (".pdf",), "extract its text by `pdftotext`, and write one sentence per line", _ALIGNED, _ANY,
+        "a PDF document", (".pdf",), "export it as .docx or .odt, or extract its text by `pdftotext`, and write one "
+        "sentence per line", _ALIGNED, _ANY,
         re.compile(rb"\s*%PDF-"),
+    ),
+    Format(
+        "an image", (".png", ".jpg", ".jpeg", ".gif", ".webp", ".tif", ".tiff", ".bmp"),
+        "recognize its text by a program such as Tesseract first", "",
+        re.compile(rb"\x89PNG|\xff\xd8\xff|GIF8|RIFF.{4}WEBP|II\*\0|MM\0\*|BM", re.DOTALL),
+        re.compile(rb"\x89PNG\r\n\x1a\n|\xff\xd8\xff[\xe0-\xef\xdb]|GIF8[79]a|RIFF.{4}WEBP", re.DOTALL),
     ),
     Format(
         "an HTML page", (".html", ".htm", ".xhtml"), "extract its text by `pandoc -t plain --wrap=none`", _ALIGNED,

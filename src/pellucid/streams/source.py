@@ -13,7 +13,7 @@ from pellucid.config.data import OnBadUtf8
 from pellucid.data.lines import decode_line, format_display_name, open_stdin, read_raw_lines
 from pellucid.errors import ConfigError, DataError, did_you_mean, format_value
 from pellucid.files.budget import MOST_TEXT_BYTES, MOST_TOGETHER_BYTES
-from pellucid.files.formats import HEAD, detect_format
+from pellucid.files.formats import HEAD, Format, detect_format
 from pellucid.streams.background_reader import Arrivals
 
 PASSED_AT_ONCE = 4096
@@ -249,8 +249,12 @@ def check_is_text(text: str | None, hint: str = "`input=FILE` reads the lines of
     if os.path.isfile(text):
         check_is_lines(text)
         raise DataError(f"the text `{format_value(path)}` is the name of a file", way)
-    if os.path.isdir(text) and {"/", os.sep} & set(text):
-        raise DataError(f"the text `{format_value(path)}` is the name of a folder", way)
+    if os.path.isdir(text) and {"/", os.sep} & set(text):  # a word may happen to be the name of a folder
+        raise DataError(
+            f"the text `{format_value(path)}` is the name of a folder",
+            "commands with `input_dir=` and `output_dir=` read the files of a folder; to translate the name itself, "
+            "use standard input",
+        )
     if not any(map(str.isspace, text)) and (path.suffix in TEXT_ENDINGS or detect_format(text, b"") is not None):
         raise DataError(f"the text `{format_value(path)}` looks like the name of a file, but no such file exists", way)
 
@@ -264,8 +268,21 @@ def check_is_lines(path: str, head: bytes | None = None) -> None:
     if (found := detect_format(path, head)) is not None:
         raise DataError(
             f"{format_display_name(path)} is {found.name}, but the input must be lines of plain text",
-            f"{found.to_text}; to read its lines unchanged, pipe them: `cat FILE | ...`",
+            _prescribe(found),
         )
+
+
+def _prescribe(found: Format) -> str:
+    """Returns what to do with a file that is no text of lines."""
+    from pellucid.documents.kinds import NAMES  # it imports the readers
+
+    ways = []
+    if found.name in NAMES.values():
+        ways.append(f"a translator takes it as a document, by a name that ends in {found.endings[0]}, with `output=`")
+    ways.append(found.to_text)
+    if found.is_text:
+        ways.append("to read its lines unchanged, pipe them: `cat FILE | ...`")
+    return "; ".join(ways)
 
 
 def _open(path: str) -> BinaryIO:

@@ -35,6 +35,7 @@ def translate_document(
     source, target = Path(path), check_output(path, out, in_place)
     document = open_document(source)
     code = options.get("target_language") or label
+    _check_target(translator, code)
     if not translator.languages and code is not None:
         options["target_language"] = None  # a model of two languages has no codes: the label alone needs it
     if not translator.languages and options.get("source_language") is not None:
@@ -47,6 +48,16 @@ def translate_document(
     if report is not None:
         write_report(report, make_totals(str(path), outcome), outcome.flagged)
     return outcome
+
+
+def _check_target(translator: MarkTranslator, code: str | None) -> None:
+    """Raises ConfigError for a label of another language than that of a model of two languages."""
+    target, label = find_label(translator, None), find_label(translator, code)
+    if not translator.languages and target and target.partition("-")[0] != label.partition("-")[0]:
+        raise ConfigError(
+            f"the model translates into `{target}`, and `target_language={format_value(code)}`",
+            "leave `target_language=` out, or name a region of the language",
+        )
 
 
 def make_translate(

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from pellucid.errors import PellucidError
+from pellucid.errors import ConfigError, PellucidError
 from pellucid.files.lock import lock_or_fail
 from pellucid.streams.bulk_ray import Actor
 from pellucid.streams.folder_translation import BulkTranslation
@@ -83,6 +83,8 @@ def test_a_document_as_lines_and_one_that_is_missing_are_named(pellucid: Command
     none = page.with_name("none.html")
     missing = pellucid("translate", "no-model", none, "-o", page.with_name("out.html"))
     assert (missing.status, f"error: no file `{none}`" in missing.err) == (2, True)
+    folder = pellucid("translate", "no-model", page.parent, "-o", page.with_name("out"))
+    assert (folder.status, f"`--input-dir {page.parent}` and `--output-dir" in folder.err) == (2, True)
     assert [path.name for path in page.parent.iterdir()] == ["page.html"]
 
 
@@ -220,3 +222,6 @@ def test_the_label_is_the_target_of_the_pair_of_the_run(finished_run: Path, page
     found = translator.translate_document(page, page.with_name("out.html"))
     assert found.target == "en"
     assert translator.translate_document(page, page.with_name("out.html"), label="en-GB").target == "en-GB"
+    with pytest.raises(ConfigError, match="the model translates into `en`, and `target_language=fr`"):
+        translator.translate_document(page, page.with_name("french.html"), target_language="fr")
+    assert not page.with_name("french.html").exists()

@@ -51,6 +51,14 @@ def test_names_of_files_that_are_not_there_and_of_folders(tmp_path: Path, monkey
         check_is_text(text)
 
 
+@pytest.mark.parametrize("head", [b"\x89PNG\r\n\x1a\n", b"\xff\xd8\xff\xe0\0", b"GIF89a", b"RIFF....WEBPVP8 "])
+def test_an_image_is_no_text(head: bytes, tmp_path: Path) -> None:
+    file = tmp_path / "picture"
+    file.write_bytes(head + bytes(20))
+    with pytest.raises(DataError, match="is an image, but the input must be lines of plain text"):
+        LineSource(str(file))
+
+
 def zipped(name: str) -> bytes:
     file = io.BytesIO()
     with zipfile.ZipFile(file, "w") as archive:
@@ -77,7 +85,8 @@ def test_a_document_is_refused_by_name(name: str, tmp_path: Path) -> None:
     with pytest.raises(DataError) as caught:
         LineSource(str(file))
     assert str(caught.value) == f"`{file}` is {what}, but the input must be lines of plain text"
-    assert "`cat FILE | ...`" in caught.value.hint
+    assert ("`cat FILE | ...`" in caught.value.hint) == (not content.startswith(b"PK"))
+    assert "a translator takes it as a document" in caught.value.hint
     with pytest.raises(DataError, match="but the input must be lines of plain text"):
         check_is_text(str(file))
 

@@ -801,6 +801,21 @@ def test_values(row: str) -> None:
     assert expected in said_of(source.encode(), name)[0]
 
 
+def test_the_number_of_a_plural_is_no_text() -> None:
+    """`#` stands for the number: it is not sent to the model, which could leave it out."""
+    sent: list[str] = []
+
+    def translate(segments: Sequence[TextSegment]) -> list[Answer]:
+        sent.extend(segment.text for segment in segments)
+        return uppercase(segments)
+
+    source = '{"a": "{n, plural, one {# Hund läuft} other {im Gras # Hunde {g, select, x {# da} other {dort}}}}"}'
+    found, _ = read_document(source.encode(), Path("x.json")).translate(translate, "en")
+    written = '{"a": "{n, plural, one {# HUND LÄUFT} other {IM GRAS # HUNDE {g, select, x {# DA} other {DORT}}}}"}'
+    assert found.decode() == written
+    assert not any("#" in text for text in sent)
+
+
 @pytest.mark.parametrize(
     "answer", ["no", "on", "12:30", "%abc", "a: b", "~", "- a", "a #b", "'", "", "1.5", "null", "@a", "a\nb"]
 )
