@@ -90,7 +90,10 @@ def group_lessons() -> list[list[Path]]:
 
 
 def run_lesson(page: Path, folder: Path, *, long: bool = False) -> None:
-    """Runs a lesson in `folder`, which holds `pellucid-demo`. Raises AssertionError for another output."""
+    """Runs a lesson in `folder`, which holds `pellucid-demo`, and prints the output of its long trainings.
+
+    Raises AssertionError for another output than that of the lesson.
+    """
     program = folder / "bin" / "pellucid"
     program.parent.mkdir(exist_ok=True)
     program.write_text(f'#!/bin/sh\nexec {sys.executable} -m pellucid "$@"\n', encoding="utf-8")
@@ -114,6 +117,8 @@ def run_lesson(page: Path, folder: Path, *, long: bool = False) -> None:
             with contextlib.chdir(folder), contextlib.redirect_stdout(stream):
                 exec(compile(fence.code, str(page), "exec"), names)
             printed = stream.getvalue()
+        if fence.mark == "long":
+            print(printed, end="")
         same = fence.output is None or printed.split() == fence.output.split()
         assert same, f"{page.name}: {fence.code}\nprinted\n{printed}\nnot\n{fence.output}"
 
