@@ -175,11 +175,11 @@ def _first(ids: Any) -> int:
     return ids
 
 
-def search_greedily(model: TableModel, choices: Choices) -> list[int]:
+def search_greedily(model: TableModel, choices: Choices, longest: int = LONGEST) -> list[int]:
     """Returns the ids of a greedy search after the start token, its end included, with wrong choices."""
     ids = [model.words.bos]
     place, prefix = choices.get("place", ""), choices.get("prefix", "")
-    for _ in range(LONGEST):
+    for _ in range(longest):
         seen = ids[-1:] if prefix == "last" else [PAD, *ids[1:]] if prefix == "no start" else ids
         seen = seen[: {"first": 1, "before": max(1, len(seen) - 1)}.get(place, len(seen))]
         ranked = [id for _, id in model.rank(seen, "")]
@@ -192,18 +192,21 @@ def search_greedily(model: TableModel, choices: Choices) -> list[int]:
     return ids[1:]
 
 
-def search_beam(model: TableModel, choices: Choices, style: str = "stay", norm: str = "none") -> list[int]:
+def search_beam(
+    model: TableModel, choices: Choices, style: str = "stay", norm: str = "none", longest: int = LONGEST
+) -> list[int]:
     """Returns the ids of a beam search after the start token, its end included, with wrong choices.
 
     Args:
         style: one of STYLES.
         norm: one of NORMS.
+        longest: the most tokens after the start token.
     """
     score, order, end = choices.get("score", ""), choices.get("order", ""), choices.get("end", "")
     descending = order != "worst"
     beams: list[tuple[float, list[int]]] = [(0.0, [model.words.bos])]
     ended: list[tuple[float, list[int]]] = []
-    for _ in range(LONGEST):
+    for _ in range(longest):
         found: list[tuple[float, list[int]]] = []
         for total, ids in beams:
             if ids[-1] == model.words.eos and end != "continued":
@@ -281,8 +284,9 @@ def _judge(name: str, given: Any, searches: Sequence[tuple[str, str, str]], axes
             failures.fail(error)
     takes_end = _takes(given, "eos")
     for choices in list_variants(axes):
-        for search in searches:
-            variant = search_all(words, *search, tuple(choices.items()))
+        # A greatest length may count the start token. It cuts only what a mistake has made long, and pairs take long.
+        for search, longest in itertools.product(searches, (LONGEST, LONGEST - 1)[: 1 + (len(choices) == 1)]):
+            variant = search_all(words, *search, tuple(choices.items()), longest)
             if any(variant) and any(is_same_search(found, variant, words, takes_end) for found in results):
                 ids = tuple(axes[axis][value] for axis, value in choices.items())
                 return Finding(name, not ids, ids)
@@ -293,10 +297,17 @@ def _judge(name: str, given: Any, searches: Sequence[tuple[str, str, str]], axes
 
 
 def _judge_properties(finding: Finding, given: Any) -> Finding:
-    """Returns the finding by the properties of a search whose variant is unknown, or that asks for too many steps."""
+    """Returns the finding by the properties of a search whose variant is unknown, or that asks for too many steps.
+
+    A search that is right on all models, which end, must also end on one that does not.
+    """
+    words = _find_words(given)
+    if finding.right:
+        unlimited = [_find_length(given, words, form) for form in ("rows", "last")]
+        if all(unlimited):
+            return Finding(finding.name, False, ("property-search-length",), (unlimited[0],))
     if not finding.is_unknown and finding.mistakes != (f"{finding.name}-never-ends",):
         return finding
-    words = _find_words(given)
     ways = [partial(_find_violations, finding.name, given, words, form) for form in ("rows", "last")]
     return choose_way(finding, ways)
 
@@ -326,15 +337,10 @@ def _find_violations(name: str, given: Any, words: BoundaryIds, form: str) -> li
     if takes_end:
         behind = [ids for ids in results if words.eos in ids and set(ids[ids.index(words.eos) :]) - {words.eos, PAD}]
         found += [("property-search-end", str(ids)) for ids in behind[:1]]
-    if _takes(given, "max_length"):
-        try:
-            longest = len(_search(given, TableModel(SEEDS[0], words, form, ends=False)))
-        except TooManySteps:
-            longest = CALLS
-        if longest > LONGEST + 2:  # the start and the end may count, or not
-            found.append(("property-search-length", f"{longest} > {LONGEST}"))
     if name == "beam" and _takes(given, "beam") and (wide := _find_width(models)):
         found.append(("property-beam-size", wide))
+    elif long := _find_length(given, words, form):
+        found.append(("property-search-length", long))
     for ids, model in zip(results, models, strict=True):
         ids = _trim(ids, words, takes_end=False)
         if name == "greedy":
@@ -351,6 +357,19 @@ def _find_width(models: Sequence[TableModel]) -> str:
     counts = (Counter(map(len, model.asked)).values() for model in models)
     most = max((count for each in counts for count in each), default=0)
     return f"{most} > {BEAM}" if most > BEAM else ""
+
+
+def _find_length(given: Any, words: BoundaryIds, form: str) -> str:
+    """Returns the length of a search in a model that never ends, where it exceeds the greatest one; empty elsewhere."""
+    if not _takes(given, "max_length"):
+        return ""
+    try:
+        longest = len(_search(given, TableModel(SEEDS[0], words, form, ends=False)))
+    except TooManySteps:
+        longest = CALLS
+    except CallError:
+        return ""
+    return f"{longest} > {LONGEST}" if longest > LONGEST + 2 else ""  # the start and the end may count, or not
 
 
 def _find_unlikely(ids: Sequence[int], model: TableModel, takes_end: bool) -> str:
@@ -391,12 +410,13 @@ def make_models(words: BoundaryIds) -> list[TableModel]:
 
 @cache
 def search_all(
-    words: BoundaryIds, kind: str, style: str, norm: str, choices: tuple[tuple[str, str], ...] = ()
-) -> list[list[int]]:
+    words: BoundaryIds, kind: str, style: str, norm: str, choices: tuple[tuple[str, str], ...] = (),
+    longest: int = LONGEST,
+) -> list[list[int]]:  # fmt: skip
     """Returns the ids that the reference finds in each of the models; they are the same in each check."""
     if kind == "greedy":
-        return [search_greedily(model, dict(choices)) for model in make_models(words)]
-    return [search_beam(model, dict(choices), style, norm) for model in make_models(words)]
+        return [search_greedily(model, dict(choices), longest) for model in make_models(words)]
+    return [search_beam(model, dict(choices), style, norm, longest) for model in make_models(words)]
 
 
 def is_same_search(found: list[list[int]], variant: list[list[int]], words: BoundaryIds, takes_end: bool) -> bool:
