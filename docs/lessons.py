@@ -1,6 +1,6 @@
 """Runs the lessons of docs/course and docs/ko/course, and makes what they need.
 
-    python docs/lessons.py            runs each lesson in both languages, the long trainings, too: `make course`
+    python docs/lessons.py            runs the lessons of both languages, the long trainings, too: `make course`
     python docs/lessons.py model      trains the model that `pellucid demo --trained` copies: some minutes
     python docs/lessons.py pictures   draws the pictures of the lessons again
     python docs/lessons.py notebooks  writes the lessons as notebooks below build/notebooks: `make notebooks`
@@ -8,7 +8,8 @@
 The fences of a lesson run in their order in one folder: Python in one namespace, shell by bash. A `text` fence right
 after a fence is the output that the fence must print. A fence after the line `<!-- long -->` trains for minutes, and
 one after `<!-- elsewhere -->` needs a network or a file of the reader: the tests run neither. One after
-`<!-- yours -->` reads the reader's mine.py: the tests put docs/course/answers.py in its place.
+`<!-- yours -->` reads the reader's mine.py: the tests put docs/course/answers.py in its place. Lessons with the same
+code and outputs, as one in English and its Korean, run once.
 """
 
 import base64
@@ -22,7 +23,6 @@ import shutil
 import subprocess
 import sys
 import tempfile
-import time
 import urllib.parse
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -81,8 +81,19 @@ def read_fences(text: str) -> Iterator[Fence]:
         yield Fence(language, code, mark or "", after[3] if after and follows else None)
 
 
+def group_lessons() -> list[list[Path]]:
+    """Returns the lessons in groups with the same fences: to run the first of a group is to run all of it."""
+    groups: dict[tuple[Fence, ...], list[Path]] = {}
+    for page in LESSONS:
+        groups.setdefault(tuple(read_fences(page.read_text(encoding="utf-8"))), []).append(page)
+    return list(groups.values())
+
+
 def run_lesson(page: Path, folder: Path, *, long: bool = False) -> None:
-    """Runs a lesson in `folder`, which holds `pellucid-demo`. Raises AssertionError for another output."""
+    """Runs a lesson in `folder`, which holds `pellucid-demo`, and prints the output of its long trainings.
+
+    Raises AssertionError for another output than that of the lesson.
+    """
     program = folder / "bin" / "pellucid"
     program.parent.mkdir(exist_ok=True)
     program.write_text(f'#!/bin/sh\nexec {sys.executable} -m pellucid "$@"\n', encoding="utf-8")
@@ -106,23 +117,24 @@ def run_lesson(page: Path, folder: Path, *, long: bool = False) -> None:
             with contextlib.chdir(folder), contextlib.redirect_stdout(stream):
                 exec(compile(fence.code, str(page), "exec"), names)
             printed = stream.getvalue()
+        if fence.mark == "long":
+            print(printed, end="")
         same = fence.output is None or printed.split() == fence.output.split()
         assert same, f"{page.name}: {fence.code}\nprinted\n{printed}\nnot\n{fence.output}"
 
 
 def run_all() -> None:
-    """Runs all lessons with their long parts, each in a folder of its own, and prints the time of each."""
+    """Runs all lessons with their long parts, each in a folder of its own, and prints the processor time of each."""
     import pellucid.demo
 
     with tempfile.TemporaryDirectory() as place:
         start = Path(place) / "start"
         pellucid.demo.run_demo(start / "pellucid-demo", "cpu", trained=True)
-        for page in LESSONS:
-            began = time.perf_counter()
-            name = page.relative_to(DOCS).as_posix()
-            here = Path(shutil.copytree(start, Path(place) / name.replace("/", "-")))
-            run_lesson(page, here, long=True)
-            print(f"{name}: {time.perf_counter() - began:.0f} s", flush=True)
+        for number, pages in enumerate(group_lessons()):
+            began = sum(os.times()[:4])
+            run_lesson(pages[0], Path(shutil.copytree(start, Path(place) / f"lesson-{number}")), long=True)
+            names = " and ".join(page.relative_to(DOCS).as_posix() for page in pages)
+            print(f"{names}: {sum(os.times()[:4]) - began:.0f} s of processor time", flush=True)
 
 
 def train_model() -> None:

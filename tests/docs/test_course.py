@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from docs.lessons import frame_live_figures, read_addresses, read_fences, run_lesson
+from docs.lessons import frame_live_figures, group_lessons, read_addresses, read_fences, run_lesson
 from pellucid.demo import run_demo
 from tests.docs.pages import LESSONS, ROOT, Page
 from tests.processes import python
@@ -25,10 +25,20 @@ def start(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.mark.slow
-@each_lesson
-def test_a_lesson_prints_what_it_says(page: Page, start: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("pages", group_lessons(), ids=lambda pages: "+".join(str(Page(path)) for path in pages))
+def test_lessons_print_what_they_say(
+    pages: list[Path], start: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr("sys.executable", python())
-    run_lesson(page.path, Path(shutil.copytree(start, tmp_path / "lesson")))
+    run_lesson(pages[0], Path(shutil.copytree(start, tmp_path / "lesson")))
+
+
+def test_each_lesson_runs_in_one_group() -> None:
+    grouped = [page for pages in group_lessons() for page in pages]
+    assert sorted(grouped) == sorted(page.path for page in LESSONS)
+    for pages in group_lessons():
+        fences = [list(read_fences(page.read_text(encoding="utf-8"))) for page in pages]
+        assert all(each == fences[0] for each in fences)
 
 
 def test_there_are_thirteen_lessons_in_each_language() -> None:

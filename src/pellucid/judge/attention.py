@@ -132,7 +132,7 @@ def judge_attention(given: Any, conventions: Conventions) -> Finding:
         and all(find_role(each.name, NAMES) != "mask" for each in parameters or [])  # fmt: skip
     takes_mask = takes_mask or takes_lengths
     failures = Failures("attention")
-    passes: list[tuple[Any, Variants, str]] = []
+    passes: list[_Pass] = []
     trials: list[PartCall] = []
     for layout in LAYOUTS:
         q, k, v, mask = make_inputs(layout.dims, by_length=takes_lengths)
@@ -143,7 +143,7 @@ def judge_attention(given: Any, conventions: Conventions) -> Finding:
             forms = [{"mask": form} for form in encode_mask(mask, meaning)] if takes_mask else [{}]
             if takes_lengths:
                 forms = [{"lengths": mask.reshape(-1, L, M)[:, 0].sum(-1)}]
-            for form in forms:
+            for number, form in enumerate(forms):
                 args, kwargs = bind(function, {**values, **form}, NAMES, ("q", "k", "v", "mask"))
                 try:
                     raw = to_tensor(call(function, args, kwargs))
@@ -152,24 +152,52 @@ def judge_attention(given: Any, conventions: Conventions) -> Finding:
                     continue
                 output = layout.back(raw) if isinstance(raw, Tensor) and raw.dim() == layout.dims else raw
                 failures.miss(output, next(iter(variants))[1])
-                passes.append((output, variants, meaning))
-
                 repeat = partial(_call_in_layout, function, layout, values | form)
+                open_mask = {"mask": list(encode_mask(torch.ones_like(mask), meaning))[number]} if meaning else {}
+                unmasked = partial(_call_in_layout, function, layout, values | form | open_mask)
+                passes.append(_Pass(output, variants, meaning, layout.dims, unmasked))
                 trials.append(PartCall(
                     repeat, {"q": q, "k": k, "v": v}, (*q.shape[:-1], K), (("k", "v"),), hides=takes_mask, weighs="v",
                     heads=layout.dims == 4, has_batch=layout.dims > 2,
                 ))  # fmt: skip
                 break  # the other forms are for code that refuses this one
-    for count, (output, variants, meaning) in itertools.product(range(3), passes):
-        choices = variants.find(output, exactly=count)
-        if choices is not None:
-            names = variants.name(choices)
-            return Finding(
-                "attention", not names and takes_mask, names if takes_mask else (*names, "mask-missing"), (), meaning
-            )
     # One sentence alone says less: it counts if no other layout works.
+    passes = [each for each in passes if each.dims > 2] or passes
+    for count, each in itertools.product(range(3), passes):
+        choices = each.variants.find(each.output, exactly=count)
+        if choices is not None:
+            names = each.variants.name(choices)
+            return Finding(
+                "attention", not names and takes_mask, names if takes_mask else (*names, "mask-missing"), (),
+                each.meaning,
+            )  # fmt: skip
+    for each in passes:
+        names = each.name_without_mask()
+        if names:
+            return Finding("attention", False, names, (), each.meaning)
     whole = [trial for trial in trials if trial.has_batch]
     return judge_properties(failures.make_finding(), whole or trials)
+
+
+@dataclass(frozen=True)
+class _Pass:
+    """One call of an attention that raised no error, with the variants of its layout."""
+
+    output: Any
+    variants: Variants
+    meaning: str
+    dims: int
+    unmasked: Callable[[Inputs], Any]
+    """Calls it with a mask that hides nothing."""
+
+    def name_without_mask(self) -> tuple[str, ...]:
+        """Returns the mistakes of an output that is not a number, as that of a softmax over hidden scores alone is."""
+        if not self.meaning or not isinstance(self.output, Tensor) or not bool(self.output.isnan().any()):
+            return ()
+        q, k, v, _ = make_inputs(self.dims)
+        variants = _make_variants(self.dims, False, False)
+        choices = variants.find(self.unmasked({"q": q, "k": k, "v": v}))
+        return variants.name(choices) if choices is not None else ()
 
 
 def _call_in_layout(function: Any, layout: AxisOrder, values: dict[str, Any], inputs: Inputs) -> Any:

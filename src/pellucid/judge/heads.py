@@ -167,6 +167,7 @@ def judge_heads(given: Any, conventions: Conventions) -> Finding:
     module = build(given)
     failures = Failures("MultiHeadAttention")
     trials: list[PartCall] = []
+    not_numbers: list[tuple[bool, tuple[str, ...], Shape]] = []
     for batch_first in (True, False):
         for style in list_styles(module):
             # The first shape of a mask that the part understands: later ones say less, as they hide whole keys.
@@ -176,12 +177,27 @@ def judge_heads(given: Any, conventions: Conventions) -> Finding:
                     for each in _run_passes(module, style, shape, conventions, batch_first, failures)
                 ]  # fmt: skip
                 trials += [each.trial for each in passes]
+                if any(_has_nan(each.returned) for each in passes):
+                    not_numbers += [(batch_first, style, shape) for shape in shapes if shape.role == "mask"]
                 for count in range(3):
                     named = [(found, each) for each in passes if (found := each.name(count)) is not None]
                     if named:
                         (names, details), read = min(named, key=lambda pair: len(pair[0][0]))
                         return Finding("MultiHeadAttention", not names, names, details, read.meaning, batch_first)
+    # A softmax over hidden scores alone is not a number: without hidden scores it may have a name.
+    for batch_first, style, shape in not_numbers:
+        visible = None if shape.passed is None else torch.ones_like(shape.passed)
+        shape = Shape(visible, torch.ones_like(shape.full))
+        for each in _run_passes(module, style, shape, conventions, batch_first, failures):
+            names, details = next((found for count in range(3) if (found := each.name(count)) is not None), ((), ()))
+            names = tuple(name for name in names if name != "mask-missing")  # nothing shows it here
+            if names:
+                return Finding("MultiHeadAttention", False, names, details, each.meaning, batch_first)
     return judge_properties(failures.make_finding(), trials)
+
+
+def _has_nan(output: Any) -> bool:
+    return isinstance(output, Tensor) and bool(output.isnan().any())
 
 
 def _group_shapes(module: nn.Module, batch_first: bool) -> Iterator[list[Shape]]:

@@ -43,7 +43,8 @@ Expression = Any
 
 ENCODER_AXES: Axes = {
     "residual": {"attention": "residual-missing-attention", "feed-forward": "residual-missing-feed-forward",
-                 "all": "residual-missing", "normed": "residual-of-normed"},
+                 "all": "residual-missing", "normed": "residual-of-normed",
+                 "normed attention": "residual-of-normed", "normed feed-forward": "residual-of-normed"},
     "norm": {"first": "norm-missing-attention", "last": "norm-missing-feed-forward", "all": "norm-missing",
              "shared": "norm-shared", "inside": "norm-before-sum"},
     "order": {"swapped": "feed-forward-first", "no feed-forward": "feed-forward-missing",
@@ -53,7 +54,8 @@ ENCODER_AXES: Axes = {
 DECODER_AXES: Axes = {
     "residual": {"attention": "residual-missing-attention", "cross": "residual-missing-cross",
                  "feed-forward": "residual-missing-feed-forward", "all": "residual-missing",
-                 "normed": "residual-of-normed"},
+                 "normed": "residual-of-normed", "normed attention": "residual-of-normed",
+                 "normed cross": "residual-of-normed", "normed feed-forward": "residual-of-normed"},
     "norm": {"first": "norm-missing-attention", "cross": "norm-missing-cross", "last": "norm-missing-feed-forward",
              "all": "norm-missing", "shared": "norm-shared", "inside": "norm-before-sum"},
     "order": {"no feed-forward": "feed-forward-missing", "cross first": "cross-first", "no cross": "cross-missing"},
@@ -243,10 +245,10 @@ def _stack(
     count = itertools.count()
     missing = {"first": "attention", "cross": "cross", "last": "feed-forward"}.get(norms, norms)
     if (missing not in ("", "all", "shared", "inside") and missing not in names) or (
-        norms in ("all", "inside") and residual == "normed"
+        norms in ("all", "inside") and residual.startswith("normed")
     ):
         return None
-    if residual not in ("", "all", "normed") and residual not in names:
+    if residual not in ("", "all", "normed") and residual.removeprefix("normed ") not in names:
         return None
 
     def norm(y: Expression, name: str) -> Expression:
@@ -262,13 +264,13 @@ def _stack(
             x = add(x, y) if keeps else y
         elif placement == "post":
             y = parts[name](x)
-            if residual == "normed":
+            if residual.startswith("normed"):
                 return None
             x = norm(add(x, y) if keeps else y, name)
         else:
             y = norm(x, name)
             z = parts[name](y)
-            x = (add(y, z) if residual == "normed" else add(x, z)) if keeps else z
+            x = (add(y, z) if residual in ("normed", f"normed {name}") else add(x, z)) if keeps else z
     return x
 
 

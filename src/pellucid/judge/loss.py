@@ -1,6 +1,7 @@
 """Judges the loss: cross-entropy over words, with label smoothing, without padding; from logits or from a model."""
 
 import itertools
+from collections.abc import Callable
 from functools import cache, partial
 from typing import Any
 
@@ -11,6 +12,7 @@ from pellucid.judge.calling import CallError, Names, bind, call, find_role, list
 from pellucid.judge.conventions import Conventions
 from pellucid.judge.failures import Failures
 from pellucid.judge.findings import Finding
+from pellucid.judge.properties import Violation, choose_way, describe
 from pellucid.judge.variants import Axes, Choices, Variants, is_same
 
 B, T, V, PAD, SMOOTHING = 3, 6, 5, 0, 0.1
@@ -167,7 +169,76 @@ def judge_loss(given: Any, conventions: Conventions) -> Finding:
                 if choices is not None:
                     found = (*(AXES["shift"][each] for each in shift.values()), *variants.name(choices))
                     return Finding("loss", not found, found)
-    return failures.make_finding()
+    takes_pad = _takes(given, "pad_id") or _takes(part, "pad_id")
+    takes_logits = "logit" in _first_name(part)
+    worked = {kind for _, kind in outputs}
+    best = "whole" if "whole" in worked else "flat"
+    ways = [
+        partial(_find_violations, partial(_compute, part, settings, order, best, takes_log), takes_pad, takes_logits)
+        for takes_log in ((False,) if takes_logits else (False, True))
+    ]
+    return choose_way(failures.make_finding(), ways if best in worked else ())
+
+
+def _compute(
+    part: Any, settings: dict[str, Any], order: tuple[str, ...], kind: str, takes_log: bool, logits: Tensor,
+    targets: Tensor,
+) -> Any:  # fmt: skip
+    """Returns the learner's loss of logits (B, T, V) and targets (B, T), in the form that its code takes."""
+    logits = logits.log_softmax(-1) if takes_log else logits
+    if kind == "flat":
+        logits, targets = logits.flatten(0, 1), targets.flatten()
+    args, kwargs = bind(part, settings | {"logits": logits, "targets": targets}, NAMES, order)
+    output = to_tensor(call(part, args, kwargs))
+    return output.double() if isinstance(output, Tensor) else output
+
+
+def _find_violations(
+    compute: Callable[[Tensor, Tensor], Any], takes_pad: bool, takes_logits: bool
+) -> list[Violation] | None:
+    """Returns the properties that a loss lacks, each with the first place or the loss that differs.
+
+    A loss may shift the targets itself: then a position's logits belong to the next target, and the last have none.
+    """
+    logits, targets = make_inputs()
+    whole = compute(logits, targets)
+    if not isinstance(whole, Tensor) or not bool(whole.isfinite().all()):
+        return None
+    again = compute(logits, targets)
+    if not is_same(again, whole):
+        return [("property-repeatable", describe(again, whole))]
+    found: list[Violation] = []
+
+    def expect_equal(id: str, logits: Tensor, targets: Tensor) -> None:
+        output = compute(logits, targets)
+        if not is_same(output, whole):
+            found.append((id, describe(output, whole)))
+
+    if takes_pad:
+        hidden = targets == PAD
+        expect_equal("property-loss-pads", logits + _make_noise() * hidden[..., None], targets)
+    for place in range(1, T - 1):  # of the first sentence, which has no padding
+        changed = logits.clone()
+        changed[0, place] += _make_noise()[0, place]
+        if is_same(compute(changed, targets), whole):
+            found.append(("property-loss-words", f"[0, {place}]"))
+            break
+    if takes_logits:
+        expect_equal("property-loss-softmax", logits + _make_noise()[..., :1], targets)
+    if whole.dim() == 0:
+        expect_equal("property-loss-order", logits.flip(0), targets.flip(0))
+    same = torch.where(targets == PAD, PAD, targets[:, :1])  # one word in each sentence: a shift changes nothing
+    likely = 2.0 * nn.functional.one_hot(same[:, :1].expand_as(same), V).double()
+    uniform, certain = compute(torch.zeros_like(logits), same), compute(likely, same)
+    if isinstance(uniform, Tensor) and isinstance(certain, Tensor) and bool(certain.sum() >= uniform.sum()):
+        found.append(("property-loss-sign", f"{certain.sum().item():.4g} >= {uniform.sum().item():.4g}"))
+    return found
+
+
+@cache
+def _make_noise() -> Tensor:
+    """Returns changes of logits (B, T, V), which are no constant of a position."""
+    return torch.randn(B, T, V, generator=torch.Generator().manual_seed(12), dtype=torch.float64)
 
 
 @cache

@@ -21,6 +21,7 @@ from pellucid.judge.calling import (
 from pellucid.judge.conventions import Conventions, read_mask
 from pellucid.judge.failures import Failures
 from pellucid.judge.findings import Finding
+from pellucid.judge.properties import Violation, choose_way
 from pellucid.judge.variants import Axes, Choices, Variants
 
 T = 5
@@ -99,6 +100,7 @@ def judge_causal_mask(given: Any, conventions: Conventions) -> Finding:
     ids = torch.tensor([[4, 5, 6, 7, 8], [9, 8, 7, 6, 5]])
     failures = Failures("causal_mask")
     variants = Variants(CAUSAL_AXES, compute_causal)
+    unnamed: list[Tensor] = []
     failed: Undecided | None = None
     for first in (T, ids):
         values = {"length": T, "ids": ids, "batch": 2, "device": "cpu", "dtype": torch.float64, "first": first}
@@ -115,24 +117,35 @@ def judge_causal_mask(given: Any, conventions: Conventions) -> Finding:
         if finding is not None:
             return finding
         failures.miss(output, compute_causal({}))
+        unnamed += [mask for meaning, mask in _read_causal(output) if meaning in conventions.meanings]
     if failed is not None and failures.is_empty:
         raise failed
-    return failures.make_finding()
+    return choose_way(failures.make_finding(), (partial(_find_causal_violations, mask) for mask in unnamed))
+
+
+def _find_causal_violations(mask: Tensor) -> list[Violation]:
+    """Returns the properties that a mask of the future (T, T), True = may attend, lacks, each with its first place."""
+    return _list_places({"property-mask-future": mask.triu(1), "property-mask-blind": ~mask.any(-1)})
+
+
+def _list_places(wrong: Mapping[str, Tensor]) -> list[Violation]:
+    return [(id, str(places.nonzero()[0].tolist())) for id, places in wrong.items() if bool(places.any())]
 
 
 def _name_causal(output: Any, variants: Variants, conventions: Conventions) -> Finding | None:
     if output is None:
         return Finding("causal_mask", False, ("returns-nothing",))
-    if not isinstance(output, Tensor):
-        return None
-    if output.is_floating_point() and bool(output.isnan().any()):
+    if isinstance(output, Tensor) and output.is_floating_point() and bool(output.isnan().any()):
         return Finding("causal_mask", False, ("causal-nan",))
-    if output.dim() < 2 or output.shape[-2:] != (T, T):
-        return None
+    return _find("causal_mask", _read_causal(output), variants.find, variants.name, conventions)
+
+
+def _read_causal(output: Any) -> list[tuple[str, Tensor]]:
+    """Returns the readings of a mask of the future as (T, T); none for another shape or different sentences."""
+    if not isinstance(output, Tensor) or output.dim() < 2 or output.shape[-2:] != (T, T):
+        return []
     flat = output.reshape(-1, T, T)
-    if not bool((flat == flat[:1]).all()):
-        return None
-    return _find("causal_mask", list(read_mask(flat[0])), variants.find, variants.name, conventions)
+    return list(read_mask(flat[0])) if bool((flat == flat[:1]).all()) else []
 
 
 def _find(
@@ -160,6 +173,7 @@ def judge_padding_mask(given: Any, conventions: Conventions) -> Finding:
     function = _make_callable(given)
     failures = Failures("padding_mask")
     found: Finding | None = None
+    unnamed: list[partial[list[Violation]]] = []
     for pad in PADS:
         ids = torch.tensor([[7, 2, 5, 4, 6, pad], [8, 9, 2, pad, pad, pad]])
         for first in (ids, (ids != pad).sum(-1)):
@@ -177,14 +191,31 @@ def judge_padding_mask(given: Any, conventions: Conventions) -> Finding:
                 return Finding("padding_mask", False, ("returns-nothing",))
             variants = Variants(PADDING_AXES, partial(compute_padding, ids, pad))
             failures.miss(output, compute_padding(ids, pad, {})[:, None])
-            finding = _find(
-                "padding_mask", list(_read_padding(output, ids)), variants.find, variants.name, conventions
-            ) if isinstance(output, Tensor) else None  # fmt: skip
+            readings = list(_read_padding(output, ids)) if isinstance(output, Tensor) else []
+            finding = _find("padding_mask", readings, variants.find, variants.name, conventions)
+            unnamed += [
+                partial(_find_padding_violations, mask, ids != pad) for meaning, mask in readings
+                if meaning in conventions.meanings
+            ]  # fmt: skip
             if finding is not None and (found is None or len(finding.mistakes) < len(found.mistakes)):
                 found = finding
             if found is not None and (found.right or _takes(function, "pad_id")):
                 return found
-    return found or failures.make_finding()
+    # A function that knows its own id of padding may hide another one than the judge's.
+    knows = _takes(function, "pad_id") or _takes(function, "lengths")
+    return found or choose_way(failures.make_finding(), unnamed if knows else ())
+
+
+def _find_padding_violations(mask: Tensor, words: Tensor) -> list[Violation]:
+    """Returns the properties that a mask of padding (B, S, S), True = may attend, lacks, each with its first place.
+
+    Args:
+        words: (B, S), False for padding. What padding as a query may see is free; a mask may also hide the future.
+    """
+    return _list_places({
+        "property-mask-padding": mask & words[:, :, None] & ~words[:, None, :],
+        "property-mask-word": words & ~mask.any(1),
+    })  # fmt: skip
 
 
 def _takes(function: Any, role: str) -> bool:

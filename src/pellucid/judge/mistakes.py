@@ -840,6 +840,104 @@ _ROWS = (
         "the weights of a query do not sum to 1: with values that are all 1 the output differs from 1, at {detail}",
         "한 쿼리의 가중치를 더해도 1이 되지 않습니다. 값이 모두 1이면 출력도 1이어야 합니다: {detail}",
     ),
+    # The same of masks, positions, losses, schedules and searches.
+    Mistake(
+        "property-mask-future",
+        "a position may attend to a later one, at {detail}",
+        "한 위치가 미래의 위치를 볼 수 있습니다: {detail}",
+    ),
+    Mistake(
+        "property-mask-blind",
+        "a position may attend to no position, not even to itself, at {detail}",
+        "한 위치가 자기 자신을 포함해 아무 위치도 볼 수 없습니다: {detail}",
+    ),
+    Mistake(
+        "property-mask-padding",
+        "a word may attend to padding, at {detail}: sentence, query, key",
+        "단어가 패딩을 볼 수 있습니다: {detail}(문장, 쿼리, 키)",
+    ),
+    Mistake(
+        "property-mask-word",
+        "a word is hidden from all words of its sentence, at {detail}",
+        "한 단어가 그 문장의 모든 단어에게 가려져 있습니다: {detail}",
+    ),
+    Mistake(
+        "property-positions-distinct",
+        "two positions have the same numbers, so the model cannot tell them apart: {detail}",
+        "두 위치의 값이 같아 모델이 둘을 구별할 수 없습니다: {detail}",
+    ),
+    Mistake(
+        "property-positions-length",
+        "the numbers of a position depend on the length of the sentence, at {detail}",
+        "한 위치의 값이 문장의 길이에 따라 달라집니다: {detail}",
+    ),
+    Mistake(
+        "property-loss-pads",
+        "the logits at padding change the loss: {detail}",
+        "패딩 위치의 로짓이 손실을 바꿉니다: {detail}",
+    ),
+    Mistake(
+        "property-loss-words",
+        "the logits of a word have no effect on the loss, at {detail}",
+        "한 단어의 로짓이 손실에 영향을 주지 않습니다: {detail}",
+    ),
+    Mistake(
+        "property-loss-softmax",
+        "the same number added to all logits of a position changes the loss, so no softmax over the vocabulary "
+        "is taken: {detail}",
+        "한 위치의 모든 로짓에 같은 수를 더하면 손실이 바뀝니다. 어휘에 대한 소프트맥스가 없습니다: {detail}",
+    ),
+    Mistake(
+        "property-loss-order",
+        "the loss depends on the order of the sentences: {detail}",
+        "손실이 문장의 순서에 따라 달라집니다: {detail}",
+    ),
+    Mistake(
+        "property-loss-sign",
+        "the loss is not smaller where the targets are likely than where all words are equally likely: {detail}",
+        "정답의 확률이 높아도 모든 단어의 확률이 같을 때보다 손실이 작지 않습니다: {detail}",
+    ),
+    Mistake(
+        "property-rate-negative",
+        "the rate of a step is negative or no finite number, at {detail}",
+        "한 스텝의 학습률이 음수이거나 유한한 수가 아닙니다: {detail}",
+    ),
+    Mistake(
+        "property-rate-warmup",
+        "the rate does not rise during the warm-up: {detail}",
+        "웜업 동안 학습률이 커지지 않습니다: {detail}",
+    ),
+    Mistake(
+        "property-rate-decay",
+        "the rate is greater after the warm-up than at its end: {detail}",
+        "웜업이 끝난 뒤의 학습률이 웜업이 끝날 때보다 큽니다: {detail}",
+    ),
+    Mistake(
+        "property-greedy-choice",
+        "it does not take the most likely token, at {detail}",
+        "확률이 가장 높은 토큰을 고르지 않습니다: {detail}",
+    ),
+    Mistake(
+        "property-search-end",
+        "tokens follow the end token: {detail}",
+        "종료 토큰 뒤에 다른 토큰이 이어집니다: {detail}",
+    ),
+    Mistake(
+        "property-search-length",
+        "without an end token the search exceeds the greatest length: {detail}",
+        "종료 토큰이 나오지 않으면 최대 길이를 넘깁니다: {detail}",
+    ),
+    Mistake(
+        "property-beam-size",
+        "it continues more hypotheses of one length than the beam has: {detail}",
+        "같은 길이의 가설을 빔의 크기보다 많이 이어 갑니다: {detail}",
+    ),
+    Mistake(
+        "property-beam-choice",
+        "its translation is less likely than that of a greedy search, by the sum of log-probabilities and by "
+        "their mean: {detail}",
+        "찾은 번역이 그리디 탐색의 번역보다 로그 확률의 합으로도 평균으로도 확률이 낮습니다: {detail}",
+    ),
     # The judge itself.
     Mistake(
         RAISES,

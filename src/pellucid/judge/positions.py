@@ -1,6 +1,8 @@
 """Judges the sinusoids of section 3.5: a function that returns a table, or a module that adds it."""
 
+import itertools
 import math
+from collections.abc import Callable
 from functools import partial
 from typing import Any
 
@@ -12,6 +14,7 @@ from pellucid.judge.conventions import Conventions
 from pellucid.judge.failures import Failures
 from pellucid.judge.findings import Finding
 from pellucid.judge.mistakes import MISTAKES
+from pellucid.judge.properties import Violation, choose_way, describe
 from pellucid.judge.variants import Axes, Choices, Variants, is_same
 
 B, L, D, LONGEST = 2, 7, 10, 12
@@ -81,13 +84,56 @@ def judge_positions(given: Any, conventions: Conventions) -> Finding:
         "device": "cpu",
         "x": torch.zeros(B, LONGEST, D),
     }
-    args, kwargs = bind(module, values, NAMES, ("length", "d_model"))
+
+    def make(length: int) -> Any:
+        own = values | {"length": length, "x": torch.zeros(B, length, D)}
+        args, kwargs = bind(module, own, NAMES, ("length", "d_model"))
+        return _squeeze(to_tensor(call(module, args, kwargs)))
+
     try:
-        output = to_tensor(call(module, args, kwargs))
+        table = make(LONGEST)
     except CallError as error:
         failures.fail(error)
         return failures.make_finding()
-    return _name(_squeeze(output), failures)
+    finding = _name(table, failures)
+    if not finding.is_unknown or not isinstance(table, Tensor) or table.shape != (LONGEST, D):
+        return finding
+    return choose_way(finding, [partial(_find_violations, lambda x: make(x.size(1))[None], torch.zeros(1, LONGEST, D))])
+
+
+def _find_violations(add: Callable[[Tensor], Any], x: Tensor) -> list[Violation] | None:
+    """Returns the properties that positions lack, each with the first place that differs.
+
+    Args:
+        add: returns what the part makes of (B, L, D), or something else.
+        x: embeddings (B, L, D) that are the same in each position.
+    """
+    whole = add(x)
+    if not _is_like(whole, x):
+        return None
+    again = add(x)
+    if not is_same(again, whole):
+        return [("property-repeatable", describe(again, whole))]
+    found: list[Violation] = []
+    for first, second in itertools.combinations(range(x.size(1)), 2):
+        if is_same(whole[:, first], whole[:, second], rtol=1e-5, atol=1e-6):
+            found.append(("property-positions-distinct", f"[{first}] = [{second}]"))
+            break
+    shorter = x[:, :-3]
+    rows = add(shorter)
+    if _is_like(rows, shorter) and not is_same(rows, whole[:, :-3], rtol=1e-4, atol=1e-5):
+        found.append(("property-positions-length", describe(rows, whole[:, :-3])))
+    if len(x) > 1:
+        others = x.clone()
+        others[1:] += 1 + torch.arange(x.size(1) * x.size(2)).view(x.shape[1:])
+        output = add(others)
+        if _is_like(output, x) and not is_same(output[:1], whole[:1]):
+            found.append(("property-batch", describe(output[:1], whole[:1])))
+    return found
+
+
+def _is_like(output: Any, x: Tensor) -> bool:
+    return isinstance(output, Tensor) and output.shape == x.shape and bool(output.isfinite().all())
 
 
 def _squeeze(output: Any) -> Any:
@@ -151,7 +197,26 @@ def _judge_module(module: Any, conventions: Conventions, failures: Failures) -> 
                 return finding
     if tables:
         failures.miss(tables[0][0], compute_table({})[:L].expand(B, L, D))
-    return failures.make_finding()
+    ways = [partial(_find_violations, partial(_add, module, axes), _make_same(L)) for axes in ((0, 1), (1, 0))]
+    return choose_way(failures.make_finding(), ways[:1] if conventions.batch_first else ways)
+
+
+def _make_same(length: int) -> Tensor:
+    """Returns embeddings (B, L, D) that are the same in each position."""
+    generator = torch.Generator().manual_seed(4)
+    return torch.randn(B, 1, D, generator=generator, dtype=torch.float64).repeat(1, length, 1)
+
+
+def _add(module: Any, axes: tuple[int, int], x: Tensor) -> Any:
+    """Returns what a module makes of (B, L, D) as (B, L, D); it takes the first two axes in the order `axes`."""
+    given = x.permute(*axes, 2)
+    args, kwargs = bind(module, {"x": given, "length": given}, NAMES, ("x",))
+    output = to_tensor(call(module, args, kwargs))
+    if isinstance(output, Tensor) and output.dim() in (2, 3) and all(
+        size in (1, wanted) for size, wanted in zip(reversed(output.shape), reversed(given.shape), strict=False)
+    ):  # fmt: skip
+        return output.expand(given.shape).permute(*axes, 2)
+    return output
 
 
 def _list_tables(table: Tensor, conventions: Conventions) -> list[tuple[Tensor, tuple[str, ...]]]:

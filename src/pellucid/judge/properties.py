@@ -1,12 +1,14 @@
 """The properties of a part that no variant explains: its output must not depend on hidden keys, sentences, chance.
 
-They are the properties of `pellucid.examine`, on the judge's tensors. A property that fails is a fact about the part,
-not a guess of its cause. A part may be called in several ways, as the meaning of its mask is free: it is wrong only if
-each way fails. If all properties hold in one way, the judge does not know the part.
+They are the properties of `pellucid.examine`, on the judge's tensors; those of masks, positions, losses, schedules and
+searches are in their own modules. A property that fails is a fact about the part, not a guess of its cause. A part may
+be called or read in several ways, as the meaning of its mask is free: it is wrong only if each way fails. If all
+properties hold in one way, the judge does not know the part.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import torch
@@ -51,10 +53,18 @@ class PartCall:
 
 def judge_properties(unknown: Finding, trials: Iterable[PartCall]) -> Finding:
     """Returns the finding of the way with the fewest properties that fail; `unknown` if none fails in one way."""
+    return choose_way(unknown, (partial(find_violations, trial) for trial in trials))
+
+
+def choose_way(unknown: Finding, ways: Iterable[Callable[[], list[Violation] | None]]) -> Finding:
+    """Returns the finding of the way with the fewest violations; `unknown` if a way has none, or raises an error.
+
+    Each way returns the properties that do not hold in it, or None if nothing can be said in this way.
+    """
     best: list[Violation] = []
-    for trial in trials:
+    for way in ways:
         try:
-            found = find_violations(trial)
+            found = way()
         except (CallError, Undecided):
             return unknown
         if found is None:
@@ -80,15 +90,15 @@ def find_violations(trial: PartCall) -> list[Violation] | None:
         return None
     again = trial.run(trial.inputs)
     if not is_same(again, whole):
-        return [("property-repeatable", _describe(again, whole))]
+        return [("property-repeatable", describe(again, whole))]
     found: list[Violation] = []
 
     def expect_equal(id: str, changed: Inputs, part: Callable[[Tensor], Tensor]) -> None:
         output = trial.run(changed)
         if not isinstance(output, Tensor) or output.shape != whole.shape:
-            found.append((id, _describe(output, whole)))
+            found.append((id, describe(output, whole)))
         elif not is_same(part(output), part(whole)):
-            found.append((id, _describe(part(output), part(whole))))
+            found.append((id, describe(part(output), part(whole))))
 
     if trial.has_batch:
         others = {name: _change(each, (slice(1, None),)) for name, each in trial.inputs.items() if each.dim() > 1}
@@ -112,7 +122,7 @@ def find_violations(trial: PartCall) -> list[Violation] | None:
         ones = {**trial.inputs, trial.weighs: torch.ones_like(trial.inputs[trial.weighs])}
         output = trial.run(ones)
         if not is_same(output, torch.ones_like(whole)):
-            found.append(("property-weights", _describe(output, torch.ones_like(whole))))
+            found.append(("property-weights", describe(output, torch.ones_like(whole))))
     return list({id: (id, place) for id, place in reversed(found)}.values())[::-1]
 
 
@@ -132,7 +142,8 @@ def _change(tensor: Tensor, place: Any) -> Tensor:
     return changed
 
 
-def _describe(output: Any, expected: Tensor) -> str:
+def describe(output: Any, expected: Tensor) -> str:
+    """Returns the first place where an output differs; "?" if it is nearer than what is printed."""
     return describe_difference(output, expected) or "?"
 
 

@@ -1,17 +1,20 @@
 """Judges equation 3: the learning rate d_model^-0.5 min(step^-0.5, step warmup^-1.5)."""
 
 import math
+from collections.abc import Callable, Mapping
+from functools import partial
 from types import SimpleNamespace
 from typing import Any
 
 import torch
 from torch import Tensor
 
-from pellucid.judge.calling import SIZES, CallError, Names, bind, call, run, to_tensor
+from pellucid.judge.calling import SIZES, CallError, Names, bind, call, find_role, list_parameters, run, to_tensor
 from pellucid.judge.conventions import Conventions
 from pellucid.judge.failures import Failures
 from pellucid.judge.findings import Finding
 from pellucid.judge.mistakes import MISTAKES
+from pellucid.judge.properties import Violation, choose_way
 from pellucid.judge.variants import Axes, Choices, Variants
 
 D, WARMUP = 64, 10
@@ -83,26 +86,69 @@ def judge_schedule(given: Any, conventions: Conventions) -> Finding:
     if isinstance(given, type):
         args, kwargs = bind(given, values, names, ("d_model", "warmup"))
         part = run(given, *args, **kwargs)
-    rates: list[float] = []
-    for step in STEPS:
+
+    def compute(step: int) -> Any:
         args, kwargs = bind(part, {**values, "step": step}, NAMES, ("step", "d_model", "warmup", "factor"))
-        rate = to_tensor(call(part, args, kwargs))
+        return to_tensor(call(part, args, kwargs))
+
+    rates: list[float] = []
+    are_numbers = True
+    for step in STEPS:
+        rate = compute(step)
         if rate is None:
             return Finding("learning_rate", False, ("returns-nothing",))
-        rates.append(float(rate) if isinstance(rate, Tensor) and rate.numel() == 1 else math.nan)
+        is_number = isinstance(rate, Tensor) and rate.numel() == 1
+        are_numbers = are_numbers and is_number
+        rates.append(float(rate) if is_number else math.nan)
     output = torch.tensor(rates, dtype=torch.float64)
     variants = Variants(AXES, compute_rates)
     choices = variants.find(output)
     if choices is None:
         failures.miss(output, compute_rates({}))
-        return failures.make_finding()
+        roles = {find_role(each.name, names) for each in [*_list_own(given), *_list_own(part)]}
+        way = partial(_find_violations, dict(zip(STEPS, rates, strict=True)), compute, roles)
+        return choose_way(failures.make_finding(), [way] if are_numbers else [])
     found = variants.name(choices)
-    args, kwargs = bind(part, {**values, "step": 0}, NAMES, ("step", "d_model", "warmup", "factor"))
     try:
-        first = to_tensor(call(part, args, kwargs))
+        first = compute(0)
         defined = isinstance(first, Tensor) and bool(first.isfinite().all())
     except CallError:
         defined = False
     if not defined:
         found = (*found, "rate-step-zero")
     return Finding("learning_rate", all(MISTAKES[name].is_note for name in found), found)
+
+
+def _list_own(function: Any) -> list[Any]:
+    return list_parameters(function) or []
+
+
+def _find_violations(
+    rates: Mapping[int, float], compute: Callable[[int], Any], roles: set[str | None]
+) -> list[Violation]:
+    """Returns the properties that the rates of any schedule with a warm-up have and these lack, with the first step.
+
+    Another schedule than that of equation 3 may be right, so that only code whose warm-up is a parameter is asked what
+    follows from its end.
+    """
+    found: list[Violation] = []
+    for step, rate in rates.items():
+        if not rate >= 0 or math.isinf(rate):
+            found.append(("property-rate-negative", f"[{step}]: {rate:.4g}"))
+            break
+    if "step" not in roles or found:  # code that counts its steps itself has another step in each call
+        return found
+    for step, rate in rates.items():
+        again = float(compute(step))
+        if not math.isclose(again, rate, rel_tol=1e-6):
+            return [("property-repeatable", f"[{step}]: {again:.4g} != {rate:.4g}")]
+    if "warmup" not in roles:
+        return found
+    peak = max(rate for step, rate in rates.items() if abs(step - WARMUP) <= 1)  # steps count from 0 or from 1
+    if rates[1] >= peak:
+        found.append(("property-rate-warmup", f"[1]: {rates[1]:.4g} >= [{WARMUP}]: {rates[WARMUP]:.4g}"))
+    for step, rate in rates.items():
+        if step > WARMUP + 1 and rate > peak * (1 + 1e-6):
+            found.append(("property-rate-decay", f"[{step}]: {rate:.4g} > [{WARMUP}]: {rates[WARMUP]:.4g}"))
+            break
+    return found

@@ -6,9 +6,10 @@ The models answer in every usual form: as a function of a prefix, as `model(src,
 
 import itertools
 import math
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, partial
 from typing import Any
 
 import torch
@@ -18,6 +19,7 @@ from pellucid.judge.calling import CallError, Names, bind, find_role, list_param
 from pellucid.judge.conventions import Conventions
 from pellucid.judge.failures import Failures
 from pellucid.judge.findings import Finding
+from pellucid.judge.properties import Violation, choose_way
 from pellucid.judge.variants import Axes, Choices, list_variants
 
 V, PAD, RARE = 8, 0, 7
@@ -86,13 +88,16 @@ class TableModel(nn.Module):
 
     Args:
         form: the answer to ids: "rows" for all positions, "last" for the last one alone, (B, V).
+        ends: False for a model in which the end token is never likely.
     """
 
-    def __init__(self, seed: int, words: BoundaryIds, form: str = "rows") -> None:
+    def __init__(self, seed: int, words: BoundaryIds, form: str = "rows", ends: bool = True) -> None:
         super().__init__()
         self.words: BoundaryIds = words
         self.form: str = form
+        self.ends: bool = ends
         self.calls: int = 0
+        self.asked: set[tuple[int, ...]] = set()
         self._seed = seed
         self._known: dict[tuple[int, ...], Tensor] = {}
         self._ranked: dict[tuple[int | str, ...], list[tuple[float, int]]] = {}
@@ -107,7 +112,8 @@ class TableModel(nn.Module):
             generator = torch.Generator().manual_seed(number)
             values = torch.randn(V, generator=generator, dtype=torch.float64) * 1.5
             values[PAD], values[self.words.bos], values[RARE] = -6.0, -7.0, -9.0
-            values[self.words.eos] += 2.0 * len(key) - 7.0  # an end is unlikely at first and likely later
+            # An end is unlikely at first and likely later.
+            values[self.words.eos] += 2.0 * len(key) - 7.0 if self.ends else -50.0
             self._known[key] = values + 2.0 * math.sin(number)
         return self._known[key]
 
@@ -130,7 +136,9 @@ class TableModel(nn.Module):
         tgt = named["tgt"] if _is_ids(named.get("tgt")) else (starting or ids or [[self.words.bos]])[-1]
         rows = tgt.tolist() if isinstance(tgt, Tensor) else [*tgt]
         if not rows or not isinstance(rows[0], list | tuple):
+            self.asked.add(tuple(rows))
             return self.logits(rows)
+        self.asked.update(map(tuple, rows))
         if self.form == "last":
             return torch.stack([self.logits(row) for row in rows])
         return torch.stack([torch.stack([self.logits(row[: end + 1]) for end in range(len(row))]) for row in rows])
@@ -167,11 +175,11 @@ def _first(ids: Any) -> int:
     return ids
 
 
-def search_greedily(model: TableModel, choices: Choices) -> list[int]:
+def search_greedily(model: TableModel, choices: Choices, longest: int = LONGEST) -> list[int]:
     """Returns the ids of a greedy search after the start token, its end included, with wrong choices."""
     ids = [model.words.bos]
     place, prefix = choices.get("place", ""), choices.get("prefix", "")
-    for _ in range(LONGEST):
+    for _ in range(longest):
         seen = ids[-1:] if prefix == "last" else [PAD, *ids[1:]] if prefix == "no start" else ids
         seen = seen[: {"first": 1, "before": max(1, len(seen) - 1)}.get(place, len(seen))]
         ranked = [id for _, id in model.rank(seen, "")]
@@ -184,18 +192,21 @@ def search_greedily(model: TableModel, choices: Choices) -> list[int]:
     return ids[1:]
 
 
-def search_beam(model: TableModel, choices: Choices, style: str = "stay", norm: str = "none") -> list[int]:
+def search_beam(
+    model: TableModel, choices: Choices, style: str = "stay", norm: str = "none", longest: int = LONGEST
+) -> list[int]:
     """Returns the ids of a beam search after the start token, its end included, with wrong choices.
 
     Args:
         style: one of STYLES.
         norm: one of NORMS.
+        longest: the most tokens after the start token.
     """
     score, order, end = choices.get("score", ""), choices.get("order", ""), choices.get("end", "")
     descending = order != "worst"
     beams: list[tuple[float, list[int]]] = [(0.0, [model.words.bos])]
     ended: list[tuple[float, list[int]]] = []
-    for _ in range(LONGEST):
+    for _ in range(longest):
         found: list[tuple[float, list[int]]] = []
         for total, ids in beams:
             if ids[-1] == model.words.eos and end != "continued":
@@ -242,7 +253,7 @@ def judge_greedy(given: Any, conventions: Conventions) -> Finding:
 
     Raises CallError if no way of calling it works, and Undecided for a parameter that the judge does not know.
     """
-    return _judge("greedy", given, [("greedy", "", "")], GREEDY_AXES)
+    return _judge_properties(_judge("greedy", given, [("greedy", "", "")], GREEDY_AXES), given)
 
 
 def judge_beam(given: Any, conventions: Conventions) -> Finding:
@@ -256,7 +267,7 @@ def judge_beam(given: Any, conventions: Conventions) -> Finding:
         without = _judge("beam", given, [("beam", style, "none") for style in STYLES], {})
         if without.right:
             return Finding("beam", False, ("beam-length-ignored",))
-    return finding
+    return _judge_properties(finding, given)
 
 
 def _judge(name: str, given: Any, searches: Sequence[tuple[str, str, str]], axes: Axes) -> Finding:
@@ -268,13 +279,14 @@ def _judge(name: str, given: Any, searches: Sequence[tuple[str, str, str]], axes
         try:
             results.append([_search(given, TableModel(seed, words, form)) for seed in SEEDS])
         except TooManySteps:
-            return Finding(name, False, (f"{name}-never-ends",))
+            return _judge_properties(Finding(name, False, (f"{name}-never-ends",)), given)
         except CallError as error:
             failures.fail(error)
     takes_end = _takes(given, "eos")
     for choices in list_variants(axes):
-        for search in searches:
-            variant = search_all(words, *search, tuple(choices.items()))
+        # A greatest length may count the start token. It cuts only what a mistake has made long, and pairs take long.
+        for search, longest in itertools.product(searches, (LONGEST, LONGEST - 1)[: 1 + (len(choices) == 1)]):
+            variant = search_all(words, *search, tuple(choices.items()), longest)
             if any(variant) and any(is_same_search(found, variant, words, takes_end) for found in results):
                 ids = tuple(axes[axis][value] for axis, value in choices.items())
                 return Finding(name, not ids, ids)
@@ -282,6 +294,112 @@ def _judge(name: str, given: Any, searches: Sequence[tuple[str, str, str]], axes
         right = search_all(words, *searches[0])
         failures.note("; ".join(f"{a} != {b}" for a, b in zip(results[0], right, strict=True) if a != b))
     return failures.make_finding()
+
+
+def _judge_properties(finding: Finding, given: Any) -> Finding:
+    """Returns the finding by the properties of a search whose variant is unknown, or that asks for too many steps.
+
+    A search that is right on all models, which end, must also end on one that does not.
+    """
+    words = _find_words(given)
+    if finding.right:
+        unlimited = [_find_length(given, words, form) for form in ("rows", "last")]
+        if all(unlimited):
+            return Finding(finding.name, False, ("property-search-length",), (unlimited[0],))
+    if not finding.is_unknown and finding.mistakes != (f"{finding.name}-never-ends",):
+        return finding
+    ways = [partial(_find_violations, finding.name, given, words, form) for form in ("rows", "last")]
+    return choose_way(finding, ways)
+
+
+def _find_violations(name: str, given: Any, words: BoundaryIds, form: str) -> list[Violation] | None:
+    """Returns the properties that a search lacks, each with the ids that differ.
+
+    None for code that this form of the model does not suit, none for one whose results are not known to be ids, or
+    whose prefixes do not begin with the start token: they may lie in another layout.
+    """
+    models = [TableModel(seed, words, form) for seed in SEEDS]
+    try:
+        results = [_search(given, model) for model in models]
+    except TooManySteps:
+        wide = _find_width(models) if _takes(given, "beam") else ""
+        return [("property-beam-size", wide)] if wide else []
+    except CallError:
+        return None
+    asked = set().union(*(model.asked for model in models))
+    if not asked or not all(results) or any(prefix[0] != words.bos for prefix in asked):
+        return []
+    found: list[Violation] = []
+    again = [_search(given, TableModel(seed, words, form)) for seed in SEEDS]
+    if different := [f"{two} != {one}" for one, two in zip(results, again, strict=True) if one != two]:
+        return [("property-repeatable", different[0])]
+    takes_end = _takes(given, "eos")
+    if takes_end:
+        behind = [ids for ids in results if words.eos in ids and set(ids[ids.index(words.eos) :]) - {words.eos, PAD}]
+        found += [("property-search-end", str(ids)) for ids in behind[:1]]
+    if name == "beam" and _takes(given, "beam") and (wide := _find_width(models)):
+        found.append(("property-beam-size", wide))
+    elif long := _find_length(given, words, form):
+        found.append(("property-search-length", long))
+    for ids, model in zip(results, models, strict=True):
+        ids = _trim(ids, words, takes_end=False)
+        if name == "greedy":
+            place = _find_unlikely(ids, model, takes_end)
+        else:
+            place = _find_worse(ids, model) if takes_end else ""
+        if place:
+            return [*found, (f"property-{name}-choice", place)]
+    return found
+
+
+def _find_width(models: Sequence[TableModel]) -> str:
+    """Returns the greatest number of prefixes of one length that a search kept, where it is more than BEAM."""
+    counts = (Counter(map(len, model.asked)).values() for model in models)
+    most = max((count for each in counts for count in each), default=0)
+    return f"{most} > {BEAM}" if most > BEAM else ""
+
+
+def _find_length(given: Any, words: BoundaryIds, form: str) -> str:
+    """Returns the length of a search in a model that never ends, where it exceeds the greatest one; empty elsewhere."""
+    if not _takes(given, "max_length"):
+        return ""
+    try:
+        longest = len(_search(given, TableModel(SEEDS[0], words, form, ends=False)))
+    except TooManySteps:
+        longest = CALLS
+    except CallError:
+        return ""
+    return f"{longest} > {LONGEST}" if longest > LONGEST + 2 else ""  # the start and the end may count, or not
+
+
+def _find_unlikely(ids: Sequence[int], model: TableModel, takes_end: bool) -> str:
+    """Returns the first place where ids, without start and end, leave the most likely ones; empty if they do not.
+
+    Code that takes no end token may know another one, and end sooner.
+    """
+    expected = [id for id in search_greedily(model, {}) if id != model.words.eos]
+    for place, (id, likely) in enumerate(itertools.zip_longest(ids, expected)):
+        if id != likely and not (id is None and (not takes_end or place >= LONGEST - 2)):
+            ended = model.words.eos
+            return f"[{place}]: {ended if id is None else id} != {ended if likely is None else likely}"
+    return ""
+
+
+def _find_worse(ids: Sequence[int], model: TableModel) -> str:
+    """Returns the score of ids where it is below that of a greedy search by each of NORMS; empty elsewhere."""
+    greedy = [id for id in search_greedily(model, {}) if id != model.words.eos]
+    if max(len(ids), len(greedy)) >= LONGEST - 1 or not all(0 <= id < V for id in ids):
+        return ""  # the greatest length may have cut one of them
+    (own, length), (theirs, other) = (_score(each, model) for each in (ids, greedy))
+    is_worse = all(own / _divisor(length, norm) < theirs / _divisor(other, norm) - 1e-6 for norm in NORMS)
+    return f"{own:.4g} < {theirs:.4g}" if is_worse else ""
+
+
+def _score(ids: Sequence[int], model: TableModel) -> tuple[float, int]:
+    """Returns the sum of the log-probabilities of ids with their end, and their number."""
+    whole = [model.words.bos, *ids, model.words.eos]
+    logs = [model.logits(whole[:end]).log_softmax(-1)[whole[end]].item() for end in range(1, len(whole))]
+    return sum(logs), len(logs)
 
 
 @cache
@@ -292,12 +410,13 @@ def make_models(words: BoundaryIds) -> list[TableModel]:
 
 @cache
 def search_all(
-    words: BoundaryIds, kind: str, style: str, norm: str, choices: tuple[tuple[str, str], ...] = ()
-) -> list[list[int]]:
+    words: BoundaryIds, kind: str, style: str, norm: str, choices: tuple[tuple[str, str], ...] = (),
+    longest: int = LONGEST,
+) -> list[list[int]]:  # fmt: skip
     """Returns the ids that the reference finds in each of the models; they are the same in each check."""
     if kind == "greedy":
-        return [search_greedily(model, dict(choices)) for model in make_models(words)]
-    return [search_beam(model, dict(choices), style, norm) for model in make_models(words)]
+        return [search_greedily(model, dict(choices), longest) for model in make_models(words)]
+    return [search_beam(model, dict(choices), style, norm, longest) for model in make_models(words)]
 
 
 def is_same_search(found: list[list[int]], variant: list[list[int]], words: BoundaryIds, takes_end: bool) -> bool:

@@ -22,6 +22,8 @@ MOSTLY = 0.5
 """The share of the lines that must end as sentences do for the lines to count as sentences."""
 FEW = 0.1
 """The share of lines with several sentences below which a model has hardly seen such lines."""
+ONE_SCRIPT = 0.95
+"""The share of the lines in one script from which on the text is in this script; below, it is in several."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -35,7 +37,7 @@ class TrainingTextStats:
     target_length: int | None = None
     target_longest: int | None = None
     source_script: str = ""
-    """The script of most source lines, such as Latin or Hangul."""
+    """The script of nearly all source lines, such as Latin or Hangul; empty if there are several."""
     target_script: str = ""
     sentence_ends: float | None = None
     """The share of the source lines that end as sentences do."""
@@ -125,6 +127,7 @@ def _usual(lengths: "Counts") -> int:
 
 
 def _script(lines: Sequence[str]) -> str:
-    """Returns the script of most lines with a known script, or "" if no line has one."""
+    """Returns the script of ONE_SCRIPT of the lines with a known script, or "" if there is none."""
     found = [script for line in lines if (script := detect_main_script(line))]
-    return max(sorted(set(found)), key=found.count, default="")
+    most = max(sorted(set(found)), key=found.count, default="")
+    return most if found.count(most) >= ONE_SCRIPT * len(found) else ""

@@ -219,6 +219,7 @@ STYLES: dict[str, list[Any]] = {
         loops,
         AttentionModule,
         heads_last,
+        lambda q, k, v, mask: (q @ k.T / q.size(1) ** 0.5).masked_fill(mask == 0, LEAST).softmax(dim=1) @ v,
     ],
     "causal_mask": [
         pellucid.causal_mask,

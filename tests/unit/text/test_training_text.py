@@ -25,11 +25,18 @@ def test_what_lines_tell() -> None:
     found = TrainingTextStats.from_lengths(np.bincount(lengths), np.bincount(lengths[:10]), sample_of(lines))
     assert found == TrainingTextStats(
         source_length=1999, source_longest=2000, target_length=10, target_longest=10, source_script="Latin",
-        target_script="Latin", sentence_ends=0.75, several_sentences=0.25,
+        target_script="", sentence_ends=0.75, several_sentences=0.25,
     )  # fmt: skip
     assert (lengths <= 1999).mean() >= 0.999 > (lengths <= 1997).mean()
     assert from_table(TrainingTextStats, to_table(found), "text") == found
     assert TrainingTextStats.from_lengths(np.zeros(0, np.int64), np.zeros(0, np.int64), Sample()) == TrainingTextStats()
+
+
+@pytest.mark.parametrize(("korean", "script"), [(0, "Latin"), (1, "Latin"), (2, ""), (20, "Hangul")])
+def test_a_text_in_several_scripts_is_in_none(korean: int, script: str) -> None:
+    lines = ["3 mai 2021"] * (20 - korean) + ["2024년 3월 7일"] * korean + ["18.3.2016"]
+    lengths = np.bincount([len(line) for line in lines])
+    assert TrainingTextStats.from_lengths(lengths, lengths, sample_of(lines)).source_script == script
 
 
 @pytest.mark.slow
