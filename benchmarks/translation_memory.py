@@ -5,8 +5,9 @@
 The first 1,000 pairs are remembered as corrections. "exact": the share of their sources that is reused. "fuzzy": of each
 pair one word is exchanged for another one, where the source has one of the words below once, and the reference its
 translation once; the new reference has the translation of the other word. BLEU (sacreBLEU) with and without the memory,
-and the paired test of `pellucid evaluate`, for all such lines and for those with terms of the memory. JSON goes to standard
-output.
+and the paired test of `pellucid evaluate`, for all such lines and for those with terms of the memory. The references come
+from the memory, so this is the most that it can bring. "natural", with --memory-src and --memory-ref: the same for the
+lines as they are and a memory of other texts. JSON goes to standard output.
 """
 
 import argparse
@@ -51,12 +52,35 @@ def exchange(source: str, reference: str) -> tuple[str, str] | None:
     return None
 
 
+def compare(
+    translator: Translator, sources: Sequence[str], references: Sequence[str], memory: Path
+) -> dict[str, dict[str, Any]]:
+    """Returns BLEU with and without a memory, of all lines and of those with terms of it."""
+    without, with_memory = translator.translate(sources), translator.translate(sources, memory=memory)
+    has_terms = [bool(one.matches) and one.matches[0].use == "terms" for one in with_memory]
+    rows: dict[str, dict[str, Any]] = {}
+    for name, chosen in (("all", [True] * len(sources)), ("with terms", has_terms)):
+        numbers = [number for number, is_chosen in enumerate(chosen) if is_chosen]
+        rows[name] = {"lines": len(numbers), "flagged": sum(bool(with_memory[n].flags) for n in numbers)}
+        if numbers:
+            sides = [[one[n].text for n in numbers] for one in (with_memory, without)]
+            found = compare_outputs(sides[0], sides[1], [references[n] for n in numbers]).bleu
+            rows[name] |= {
+                "with": found.a, "without": found.b, "interval": found.difference_interval, "p": found.p_value,
+                "signature": found.signature,
+            }  # fmt: skip
+        print(f"{name}: {rows[name]}", file=sys.stderr)
+    return rows
+
+
 @refusals_in_words()
 def main(argv: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("run", type=Path, help="the run folder of a translator")
     parser.add_argument("--src", required=True, help="sources that the model was not trained on")
     parser.add_argument("--ref", required=True, help="their references")
+    parser.add_argument("--memory-src", help="sources of a memory of other texts")
+    parser.add_argument("--memory-ref", help="their translations")
     parser.add_argument("--limit", type=positive, default=1000, help="the number of corrections")
     arguments = parser.parse_args(argv)
     warnings.simplefilter("ignore", LongTextWarning)
@@ -76,21 +100,14 @@ def main(argv: Sequence[str] | None = None) -> int:
         if not changed:
             raise DataError("no line has one of the words that are exchanged", "use German captions with English ones")
         sources, references = map(list, zip(*changed, strict=True))
-        without = translator.translate(sources)
-        with_memory = translator.translate(sources, memory=memory)
-    has_terms = [bool(one.matches) and one.matches[0].use == "terms" for one in with_memory]
-    rows: dict[str, dict[str, Any]] = {}
-    for name, chosen in (("all", [True] * len(sources)), ("with terms", has_terms)):
-        numbers = [number for number, is_chosen in enumerate(chosen) if is_chosen]
-        sides = ([one[n].text for n in numbers] for one in (with_memory, without))
-        found = compare_outputs(*sides, [references[n] for n in numbers])
-        rows[name] = {"lines": len(numbers), "flagged": sum(bool(with_memory[n].flags) for n in numbers)}
-        rows[name] |= {"with": found.bleu.a, "without": found.bleu.b, "interval": found.bleu.difference_interval,
-                       "p": found.bleu.p_value, "signature": found.bleu.signature}  # fmt: skip
-        print(f"{name}: {rows[name]}", file=sys.stderr)
+        rows = {"fuzzy": compare(translator, sources, references, memory)}
+        if arguments.memory_src:
+            other = Path(folder) / "other.sqlite"
+            remember_pairs(other, (one for one in read_pairs(arguments.memory_src, arguments.memory_ref) if all(one)))
+            rows["natural"] = compare(translator, *map(list, zip(*pairs, strict=True)), other)
     exact_row = {"corrections": len(pairs), "added": added, "reused": reused}
     print(f"exact: {exact_row}", file=sys.stderr)
-    print_json(circumstances(__file__, argv, ("rapidfuzz",)) | {"exact": exact_row, "fuzzy": rows})
+    print_json(circumstances(__file__, argv, ("rapidfuzz",)) | {"exact": exact_row} | rows)
     return 0
 
 

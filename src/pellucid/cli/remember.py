@@ -52,7 +52,9 @@ def remember(
 
     if (source is None) == (src is None):
         raise ConfigError(
-            "one correction or a file of corrections is required" if src is None else "SOURCE and `--src` are both given",
+            "one correction or a file of corrections is required"
+            if src is None
+            else "SOURCE and `--src` are both given",
             "give SOURCE and TARGET, or `--src FILE --tgt FILE`",
         )
     if source is not None:

@@ -119,7 +119,7 @@ def _check_pair(number: int, pair: Sequence[str]) -> tuple[str, str]:
     source, target = pair
     for side, text in (("source", source), ("translation", target)):
         if not isinstance(text, str) or not text.strip():
-            raise DataError(f"correction {number:,} has no {side}: {format_value(text)}", "leave it out, or fill it in")
+            raise DataError(f"correction {number:,} has no {side}", "leave it out, or fill it in")
         if len(text.encode("utf-8", "replace")) > MOST_TEXT_BYTES:
             raise DataError(
                 f"the {side} of correction {number:,} has more than {MOST_TEXT_BYTES:,} bytes", "use single sentences"
@@ -174,7 +174,9 @@ def _prepare(memory: sqlite3.Connection, file: Path) -> None:
 
 
 def _check_application(memory: sqlite3.Connection, file: Path) -> None:
-    application, version = (memory.execute(f"PRAGMA {name}").fetchone()[0] for name in ("application_id", "user_version"))
+    application, version = (
+        memory.execute(f"PRAGMA {name}").fetchone()[0] for name in ("application_id", "user_version")
+    )
     if application != APPLICATION:
         raise DataError(f"`{format_value(file)}` is a database of another program", "name another file")
     if version != VERSION:

@@ -1,8 +1,8 @@
 """Translation memories in a search: lines that a memory has are not translated again, and similar ones give terms.
 
 A line is reused if its source equals that of a unit after the tokenizer's normalization. A fuzzy match is a unit whose
-words are similar: 1 minus the edit distance of the words, divided by the larger number of words. The words that differ
-are aligned with the unit's translation by the model; if all of them have words of their own there, the other words of
+words are similar: 1 minus the edit distance of the words, divided by the larger number of words. If it is very similar,
+the model aligns the words that differ with the unit's translation; if all of them have words there, the other words of
 the translation, in runs of at least two, are terms of the search. Where words were added that replace none, it is not
 known where the translation has them: such a match is shown, and is not used.
 """
@@ -31,6 +31,9 @@ if TYPE_CHECKING:
 
 LEAST_SIMILARITY = 0.7
 """The similarity from which on a unit is a match: the usual bound of programs for translators."""
+LEAST_USED = 0.85
+"""The similarity from which on a unit gives terms. Captions with terms of other captions lost 8 BLEU between 0.7 and this
+value, and nothing above it; lines that differ from a unit in one word gained 47 (docs/results/2026-11-29-text.md)."""
 NEARLY_EQUAL = 0.99
 """The similarity of a unit with the same words that is not equal."""
 MOST_MATCHES = 3
@@ -129,8 +132,9 @@ def translate_with_memory(
         for number, of_line in enumerate(matches)
         if of_line and of_line[0].similarity == 1 and _is_allowed(options, number, of_line[0].target)
     ]
+    whole = [(sources[number], matches[number][0].target) for number in reused]
     found: dict[int, Translation] = {}
-    for number, one in zip(reused, _reuse(translator, [matches[n][0] for n in reused], config), strict=True):
+    for number, one in zip(reused, _reuse(translator, whole, config), strict=True):
         found[number] = _note_matches(one, matches[number], "whole")
     terms = _find_terms(translator, sources, matches, found.keys(), options)
     for number, one in _translate_with_terms(sources, terms, options, translate):
@@ -161,19 +165,19 @@ def _required(options: SearchOptions, number: int) -> Sequence[str]:
     return options.constraints[number] if options.constraints and number < len(options.constraints) else ()
 
 
-def _reuse(translator: "Translator", units: Sequence[MemoryMatch], config: DecodeConfig) -> list[Translation]:
+def _reuse(translator: "Translator", units: Sequence[tuple[str, str]], config: DecodeConfig) -> list[Translation]:
     """Returns stored translations, with the score that the model gives them; 0 for one that it cannot read."""
     if not units:
         return []
-    segmenter, targets = translator.segmenter, [" ".join(unit.target.splitlines()) for unit in units]
-    pairs = list(zip(*segmenter.encode_pairs([unit.source for unit in units], targets), strict=True))
+    segmenter, targets = translator.segmenter, [" ".join(target.splitlines()) for _, target in units]
+    pairs = list(zip(*segmenter.encode_pairs([source for source, _ in units], targets), strict=True))
     fitting = [pair for pair in pairs if not segmenter.find_too_long(*pair, config)]
     scores = iter(translator.engine.scores([src for src, _ in fitting], [tgt for _, tgt in fitting], config))
     found = []
-    for unit, target, (src, tgt) in zip(units, targets, pairs, strict=True):
+    for (source, _), target, (src, tgt) in zip(units, targets, pairs, strict=True):
         fits = not segmenter.find_too_long(src, tgt, config)
         score = next(scores) if fits else 0.0
-        sentence = Sentence(unit.source, target, score, len(src), [(src, tgt)] if fits else [])
+        sentence = Sentence(source, target, score, len(src), [(src, tgt)] if fits else [])
         found.append(Translation(target, score, translator.tokenizers.target.tokens(tgt), sentences=[sentence]))
     return [replace(one, alternatives=[one]) for one in found]
 
@@ -195,14 +199,17 @@ def _find_terms(
     chosen = [
         number
         for number, of_line in enumerate(matches)
-        if of_line and number not in reused and not (options.prefixes and options.prefixes[number])
+        if of_line
+        and of_line[0].similarity >= LEAST_USED
+        and number not in reused
+        and not (options.prefixes and options.prefixes[number])
     ]
     if not chosen:
         return {}
     units = [matches[number][0] for number in chosen]
     changes = [find_changed(unit.source, sources[number]) for number, unit in zip(chosen, units, strict=True)]
     known = [place for place, changed in enumerate(changes) if changed]
-    stored = _reuse(translator, [units[place] for place in known], config)
+    stored = _reuse(translator, [(units[place].source, units[place].target) for place in known], config)
     aligned = translator.aligner.align_all(
         [(units[place].source, one) for place, one in zip(known, stored, strict=True)], config
     )
