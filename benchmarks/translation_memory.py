@@ -2,12 +2,12 @@
 
     python benchmarks/translation_memory.py RUN --src val.de --ref val.en > benchmarks/results/DATE-memory.json
 
-The first 1,000 pairs are remembered as corrections. "exact": the share of their sources that is reused. "fuzzy": of each
-pair one word is exchanged for another one, where the source has one of the words below once, and the reference its
-translation once; the new reference has the translation of the other word. BLEU (sacreBLEU) with and without the memory,
-and the paired test of `pellucid evaluate`, for all such lines and for those with terms of the memory. The references come
-from the memory, so this is the most that it can bring. "natural", with --memory-src and --memory-ref: the same for the
-lines as they are and a memory of other texts. JSON goes to standard output.
+The first 1,000 pairs are remembered as corrections. "exact": the number of their sources that are reused. "fuzzy":
+of each pair one word is exchanged for another one, where the source has one of the words below once, and the reference
+its translation once; the new reference has the translation of the other word. BLEU (sacreBLEU) with and without the
+memory, and the paired test of `pellucid evaluate`, for all such lines and for those with terms of the memory. The
+references come from the memory, so this is the most that it can bring. "natural", with --memory-src and --memory-ref:
+the same for the lines as they are and a memory of other texts. JSON goes to standard output.
 """
 
 import argparse

@@ -45,9 +45,9 @@ def remember(
     example: pellucid remember run --src corrected.de --tgt corrected.en
     example: pellucid remember corrections.sqlite --src memory.tmx
     """
+    from pellucid.data.lines import read_pairs
     from pellucid.data.memory_file import remember_pairs, resolve_memory
     from pellucid.data.parallel import ParallelText, holds_both_sides
-    from pellucid.data.lines import read_pairs
     from pellucid.errors import ConfigError
 
     if (source is None) == (src is None):

@@ -32,8 +32,8 @@ if TYPE_CHECKING:
 LEAST_SIMILARITY = 0.7
 """The similarity from which on a unit is a match: the usual bound of programs for translators."""
 LEAST_USED = 0.85
-"""The similarity from which on a unit gives terms. Captions with terms of other captions lost 8 BLEU between 0.7 and this
-value, and nothing above it; lines that differ from a unit in one word gained 47 (docs/results/2026-11-29-text.md)."""
+"""The similarity from which on a unit gives terms. Captions lost 8 BLEU by terms of less similar captions, and nothing
+by those of more similar ones; lines that differ from a unit in one word gained 58 (docs/results/2026-11-29-text.md)."""
 NEARLY_EQUAL = 0.99
 """The similarity of a unit with the same words that is not equal."""
 MOST_MATCHES = 3

@@ -207,10 +207,12 @@ class SearchOptions:
     )  # fmt: skip
     memory: str | Path | None = option(
         "a translation memory: a TMX file or another file with both sides, the file that the verb `remember` wrote, or "
-        "the model folder that has it. A line that it has, equal after the tokenizer's normalization, is not translated "
-        "again. Of a similar line, the words of the translation that do not change are terms of the search, if the "
-        "model can tell them. `Translation.matches` has both. Requires the extra `memory`.",
-        "FILE", "translation memory, .tmx or written by `remember`: reuse equal lines, take terms of similar ones", "none",
+        "the model folder that has this file. A line whose source it has, equal after the tokenizer's normalization, "
+        "gets the stored translation. For a line that is very similar, the words of the stored translation that do not "
+        "change are terms of the search, where the model's alignment identifies them. `Translation.matches` lists the "
+        "units. Requires the extra `memory`.",
+        "FILE", "translation memory, .tmx or written by `remember`: reuse equal lines, take terms from similar ones",
+        "none",
         kind=str | None,
     )  # fmt: skip
     keep: str | Sequence[str] | None = option(

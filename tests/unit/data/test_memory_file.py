@@ -82,8 +82,8 @@ def test_what_is_refused(tmp_path: Path) -> None:
     with pytest.raises(DataError, match=r"text\.tmx` is no file of corrections"):
         remember_pairs(text, [("a", "b")])
     assert text.read_text(encoding="utf-8") == TMX
+    (tmp_path / "plain.txt").write_text("a\n", encoding="utf-8")
     with pytest.raises(DataError, match=r"plain\.txt` is no translation memory"):
-        (tmp_path / "plain.txt").write_text("a\n", encoding="utf-8")
         read_memory(tmp_path / "plain.txt")
     other = tmp_path / "other.sqlite"
     with sqlite3.connect(other) as database:
