@@ -30,7 +30,8 @@ from pellucid.tasks.translator import Translator
 
 EXCHANGED = [
     *[((f"{a}{end}", b), (f"{c}{end}", d))
-      for a, b, c, d in (("rot", "red", "blau", "blue"), ("blau", "blue", "grün", "green"), ("grün", "green", "rot", "red"),
+      for a, b, c, d in (("rot", "red", "blau", "blue"), ("blau", "blue", "grün", "green"),
+                         ("grün", "green", "rot", "red"),
                          ("schwarz", "black", "weiß", "white"), ("weiß", "white", "schwarz", "black"),
                          ("gelb", "yellow", "braun", "brown"), ("braun", "brown", "gelb", "yellow"))
       for end in ("en", "es", "er", "em", "e")],

@@ -7,10 +7,10 @@ BLEU (sacreBLEU, lower-cased) of a run on the same lines written in other ways, 
 
     python benchmarks/typed_text.py RUN --src val.de --ref val.en --spans > benchmarks/results/DATE-spans.json
 
-plants a placeholder, an address, code, a tag or a number with its unit in each of the first 1,000 lines, twelve kinds in
-turn, at a place drawn by the line: a line is "kept" if its translation has the planted parts as often as the line, else
-"flagged" or "silent". BLEU is that of the translations of the kept lines without the planted parts, and of the same lines
-with nothing planted.
+plants a placeholder, an address, code, a tag or a number with its unit in each of the first 1,000 lines, twelve kinds
+in turn, at a place drawn by the line: a line is "kept" if its translation has the planted parts as often as the line,
+else "flagged" or "silent". BLEU is that of the translations of the kept lines without the planted parts, and of the
+same lines with nothing planted.
 """
 
 import argparse

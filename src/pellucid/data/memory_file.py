@@ -69,7 +69,8 @@ def remember_pairs(path: str | Path, pairs: Iterable[tuple[str, str]], languages
             ).fetchone()
             if last != (target,):
                 memory.execute(
-                    "INSERT INTO units (source, target, source_language, target_language, added) VALUES (?, ?, ?, ?, ?)",
+                    "INSERT INTO units (source, target, source_language, target_language, added) "
+                    "VALUES (?, ?, ?, ?, ?)",
                     (source, target, *languages, now),
                 )
                 added += 1
