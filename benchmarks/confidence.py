@@ -91,10 +91,13 @@ def dropped(line: str, draw: random.Random) -> str:
 def measure_coverage(translator: Translator, sources: Sequence[str], lines: Sequence[str]) -> list[tuple[float, bool]]:
     """The share of the words of each source without attention, and True if the line is flagged."""
     found, decode = [], translator.configure()
-    for source, line in zip(sources, lines, strict=True):
-        ((src,), (tgt,)) = translator.segmenter.encode_pairs([source], [line])
-        whole = Translation(line, 0.0, [], sentences=[Sentence(source, line, 0.0, len(src), [(src, tgt)])])
-        alignment = translator.aligner.align(source, whole, decode)
+    pairs = zip(sources, lines, *translator.segmenter.encode_pairs(sources, lines), strict=True)
+    whole = [
+        Translation(line, 0.0, [], sentences=[Sentence(source, line, 0.0, len(src), [(src, tgt)])])
+        for source, line, src, tgt in pairs
+    ]
+    alignments = translator.aligner.align_all(list(zip(sources, whole, strict=True)), decode)
+    for source, line, alignment in zip(sources, lines, alignments, strict=True):
         words = sum(any(map(str.isalnum, source[a:b])) for part in alignment.parts for a, b in part.sources)
         share = len(find_uncovered(source, line, alignment)) / max(1, words)
         found.append((share, find_coverage_flag(source, line, alignment) is not None))

@@ -105,7 +105,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         if arguments.memory_src:
             other = Path(folder) / "other.sqlite"
             remember_pairs(other, (one for one in read_pairs(arguments.memory_src, arguments.memory_ref) if all(one)))
-            rows["natural"] = compare(translator, *map(list, zip(*pairs, strict=True)), other)
+            rows["natural"] = compare(translator, [source for source, _ in pairs], [ref for _, ref in pairs], other)
     exact_row = {"corrections": len(pairs), "added": added, "reused": reused}
     print(f"exact: {exact_row}", file=sys.stderr)
     print_json(circumstances(__file__, argv, ("rapidfuzz",)) | {"exact": exact_row} | rows)

@@ -26,7 +26,6 @@ from pellucid.text.tokenizer import TokenizerBase
 from pellucid.text.words import is_combining, word_spans
 
 if TYPE_CHECKING:
-    from pellucid.tasks.translator import Translator
     from pellucid.tasks.word_alignment import WordAlignment
 
 LEAST_SIMILARITY = 0.7
@@ -73,13 +72,17 @@ class TranslationMemory:
         if not read:
             return []
         if read in self._whole:
-            return [MemoryMatch(*self._whole[read], 1.0)]
+            source, target = self._whole[read]
+            return [MemoryMatch(source, target, 1.0)]
         process, levenshtein = _import_rapidfuzz()
         found = process.extract(
             "".join(self._spell(read)), self._sources, scorer=levenshtein.normalized_similarity,
             score_cutoff=LEAST_SIMILARITY, limit=MOST_MATCHES,
         )  # fmt: skip
-        return [MemoryMatch(*self._units[number], min(similarity, NEARLY_EQUAL)) for _, similarity, number in found]
+        return [
+            MemoryMatch(source, target, min(similarity, NEARLY_EQUAL))
+            for _, similarity, (source, target) in ((*each[:2], self._units[each[2]]) for each in found)
+        ]
 
     def _normalize(self, text: str) -> str:
         """Returns a text as the model's tokenizer normalizes it, or else in Unicode's NFC."""
@@ -94,7 +97,7 @@ class TranslationMemory:
 
 
 @lru_cache(maxsize=2)
-def _open(path: str, state: object, languages: Languages, tokenizer: TokenizerBase) -> TranslationMemory:
+def _open(path: str, state: object, languages: Languages, tokenizer: Any) -> TranslationMemory:
     return TranslationMemory(read_memory(path, languages), tokenizer)
 
 
@@ -108,7 +111,7 @@ def _import_rapidfuzz() -> tuple[Any, Any]:
 
 
 def translate_with_memory(
-    translator: "Translator", sources: Sequence[str], options: SearchOptions, translate: Translate
+    translator: Any, sources: Sequence[str], options: SearchOptions, translate: Translate
 ) -> list[Translation]:
     """Returns the translations of lines, reused from the memory of the options where it has them.
 
@@ -165,7 +168,7 @@ def _required(options: SearchOptions, number: int) -> Sequence[str]:
     return options.constraints[number] if options.constraints and number < len(options.constraints) else ()
 
 
-def _reuse(translator: "Translator", units: Sequence[tuple[str, str]], config: DecodeConfig) -> list[Translation]:
+def _reuse(translator: Any, units: Sequence[tuple[str, str]], config: DecodeConfig) -> list[Translation]:
     """Returns stored translations, with the score that the model gives them; 0 for one that it cannot read."""
     if not units:
         return []
@@ -183,7 +186,7 @@ def _reuse(translator: "Translator", units: Sequence[tuple[str, str]], config: D
 
 
 def _find_terms(
-    translator: "Translator",
+    translator: Any,
     sources: Sequence[str],
     matches: Sequence[Sequence[MemoryMatch]],
     reused: Any,
@@ -223,7 +226,7 @@ def _find_terms(
     return found
 
 
-def _can_write(translator: "Translator", terms: Sequence[str], room: int) -> bool:
+def _can_write(translator: Any, terms: Sequence[str], room: int) -> bool:
     """Returns True if the vocabulary has the terms, and a translation has room for them."""
     try:
         return sum(translator.write_term(term).least for term in terms) < room

@@ -63,7 +63,8 @@ def test_what_is_no_csv_is_said(tmp_path: Path, text: str, said: str) -> None:
 TBX_2 = """<?xml version="1.0"?><!DOCTYPE martif SYSTEM "TBXcoreStructV02.dtd"><martif type="TBX" xml:lang="en">
 <martifHeader><fileDesc><sourceDesc><p>x</p></sourceDesc></fileDesc></martifHeader><text><body><termEntry id="1">
 <langSet xml:lang="de"><tig><term>Hund</term></tig></langSet>
-<langSet xml:lang="en"><ntig><termGrp><term>dog</term></termGrp></ntig><tig><term>hound</term></tig></langSet></termEntry>
+<langSet xml:lang="en">
+<ntig><termGrp><term>dog</term></termGrp></ntig><tig><term>hound</term></tig></langSet></termEntry>
 <termEntry><langSet xml:lang="de"><tig><term>allein</term></tig></langSet></termEntry></body></text></martif>"""
 TBX_3 = """<tbx type="TBX-Basic" style="dca" xml:lang="en" xmlns="urn:iso:std:iso:30042:ed-2"><tbxHeader/><text><body>
 <conceptEntry><langSec xml:lang="de-DE"><termSec><term>Hund</term></termSec></langSec><langSec xml:lang="en"><termSec>

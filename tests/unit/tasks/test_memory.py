@@ -44,11 +44,11 @@ def path(tmp_path: Path) -> Path:
 
 def align(source: str, target: str, links: dict[int, int]) -> WordAlignment:
     """The alignment of the words of two texts; a target word without a link has that of its position."""
-    sides = [split_words(text, (0, len(text))) for text in (source, target)]
-    weights = np.zeros((len(sides[1]), len(sides[0])), dtype=np.float32)
-    for row in range(len(sides[1])):
-        weights[row, links.get(row, min(row, len(sides[0]) - 1))] = 1
-    return WordAlignment([PartAlignment(*sides, weights)])
+    sources, targets = (split_words(text, (0, len(text))) for text in (source, target))
+    weights = np.zeros((len(targets), len(sources)), dtype=np.float32)
+    for row in range(len(targets)):
+        weights[row, links.get(row, min(row, len(sources) - 1))] = 1
+    return WordAlignment([PartAlignment(sources, targets, weights)])
 
 
 def test_an_equal_line_is_reused(translator: Translator, path: Path) -> None:
