@@ -15,7 +15,9 @@ or the reference, of another line; a dropped clause is a third of the words of a
 words or more. Each kind's score is that of its guard: words that repeat, the share of words copied, the log-probability
 a token with the minus sign, the share of the source's words without attention. The negatives are the same lines with
 nothing planted. "flagged" is the share that carries the kind's flag at its threshold, "clean_flagged" that of the clean
-lines.
+lines. "together" has all kinds in equal shares, and lines in Greek letters and a number that the source alone has: the
+score of a line is the largest share of the clean lines, over the guards, whose score is lower. "by_guards" is the area
+of each kind by this score.
 """
 
 import argparse
@@ -34,11 +36,13 @@ from pellucid.evaluation.calibration import Floats, area_under_curve, calibratio
 from pellucid.process import keep_freed_memory
 from pellucid.tasks.coverage import find_coverage_flag, find_uncovered
 from pellucid.tasks.fit_calibration import LabelledWords, calibrate, label_words
-from pellucid.tasks.quality_flags import beyond_source, find_flags, measure_copying
+from pellucid.tasks.guards import SourceGuard
+from pellucid.tasks.quality_flags import beyond_source, find_changed_numbers, find_flags, measure_copying
 from pellucid.tasks.translation import Sentence, Translation
 from pellucid.tasks.translator import Translator
 
 Pairs = list[tuple[str, str]]
+GREEK = str.maketrans("abcdefghijklmnopqrstuvwxyzäöü", "αβκδεφγηιθκλμνοπψρστυβωξυζαωυ")
 
 
 def words_measured(words: LabelledWords, probabilities: Floats) -> dict[str, float]:
@@ -87,14 +91,64 @@ def dropped(line: str, draw: random.Random) -> str:
 def measure_coverage(translator: Translator, sources: Sequence[str], lines: Sequence[str]) -> list[tuple[float, bool]]:
     """The share of the words of each source without attention, and True if the line is flagged."""
     found, decode = [], translator.configure()
-    for source, line in zip(sources, lines, strict=True):
-        ((src,), (tgt,)) = translator.segmenter.encode_pairs([source], [line])
-        whole = Translation(line, 0.0, [], sentences=[Sentence(source, line, 0.0, len(src), [(src, tgt)])])
-        alignment = translator.aligner.align(source, whole, decode)
+    pairs = zip(sources, lines, *translator.segmenter.encode_pairs(sources, lines), strict=True)
+    whole = [
+        Translation(line, 0.0, [], sentences=[Sentence(source, line, 0.0, len(src), [(src, tgt)])])
+        for source, line, src, tgt in pairs
+    ]
+    alignments = translator.aligner.align_all(list(zip(sources, whole, strict=True)), decode)
+    for source, line, alignment in zip(sources, lines, alignments, strict=True):
         words = sum(any(map(str.isalnum, source[a:b])) for part in alignment.parts for a, b in part.sources)
         share = len(find_uncovered(source, line, alignment)) / max(1, words)
         found.append((share, find_coverage_flag(source, line, alignment) is not None))
     return found
+
+
+def measure_together(
+    translator: Translator, sources: Sequence[str], outputs: Sequence[str], refs: Sequence[str]
+) -> dict[str, Any]:
+    """The area under the ROC curve of all planted faults by all guards, and of each kind by all guards."""
+    draw, count = random.Random(2), len(sources)
+    other, guard = deranged(count, draw), SourceGuard.from_text(translator.tokenizers.source, translator.text)
+    greek = [source.translate(GREEK) for source in sources]
+    cut = [(source, dropped(line, draw)) for source, line in zip(sources, outputs, strict=True)]
+    kinds = {
+        "clean": list(zip(sources, outputs, strict=True)),
+        "loops": [(source, looped(line, draw)) for source, line in zip(sources, outputs, strict=True)],
+        "copies": list(zip(sources, sources, strict=True)),
+        "half copies": list(zip(sources, map(half_copied, sources, outputs), strict=True)),
+        "wrong letters": list(zip(greek, [one.text for one in translator.translate(greek)], strict=True)),
+        "mismatched translations": [(sources[n], outputs[other[n]]) for n in range(count)],
+        "mismatched references": [(sources[n], refs[other[n]]) for n in range(count)],
+        "lost numbers": [(f"37 {source}", line) for source, line in zip(sources, outputs, strict=True)],
+        "dropped clauses": [pair for pair in cut if pair[1]],
+    }
+    scores = {}
+    for name, pairs in kinds.items():
+        lines = [source for source, _ in pairs], [line for _, line in pairs]
+        scored = translator.score_sequences(*lines, confidence=True)
+        probable = [0.0 if one.confidence is None else one.confidence.log_probability or 0.0 for one in scored]
+        covered = [share for share, _ in measure_coverage(translator, *lines)]
+        read = translator.tokenizers.source.encode_lines(lines[0])
+        scores[name] = np.array(
+            [
+                [beyond_source(*pair), measure_copying(*pair)[0], float(guard.find_flag(pair[0], ids) is not None),
+                 float(len(find_changed_numbers(*pair)[0])), -probability, share]
+                for pair, ids, probability, share in zip(pairs, read, probable, covered, strict=True)
+            ],
+            dtype=float,
+        )  # fmt: skip
+    ranked = np.sort(scores["clean"], axis=0)
+    ranks = {
+        name: np.max([np.searchsorted(ranked[:, n], rows[:, n]) / count for n in range(rows.shape[1])], axis=0)
+        for name, rows in scores.items()
+    }
+    clean = ranks.pop("clean")
+    fewest = min(map(len, ranks.values()))
+    return {
+        "together": area_under_curve(np.concatenate([rows[:fewest] for rows in ranks.values()]), clean),
+        "by_guards": {name: area_under_curve(rows, clean) for name, rows in ranks.items()},
+    }
 
 
 def planted(translator: Translator, pairs: Pairs, outputs: Sequence[str]) -> dict[str, dict[str, float]]:
@@ -156,6 +210,13 @@ def measure(translator: Translator, fitted_on: Pairs, test: Pairs) -> dict[str, 
         "right": float(words.right.mean()),
         "before": words_measured(words, words.probabilities),
         "calibrated": words_measured(words, translator.calibration.probabilities(words.features)),
+        "together": measure_together(
+            translator,
+            *zip(
+                *[(s, one.text, ref) for (s, ref), one in zip(test, translations, strict=True) if one.text and ref],
+                strict=True,
+            ),
+        ),
         "planted": planted(translator, test, [translation.text for translation in translations]),
     }
 
@@ -184,6 +245,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     for one in found:
         for name in ("before", "calibrated"):
             print(name, {key: round(value, 4) for key, value in one[name].items()}, file=sys.stderr)
+        print(f"together: {one['together']}", file=sys.stderr)
         for name, row in one["planted"].items():
             print(f"{name}: { ({key: round(value, 4) for key, value in row.items()}) }", file=sys.stderr)
     print_json(circumstances(__file__, argv, ["sacrebleu"]) | {"run": str(options.run), "measured": found})

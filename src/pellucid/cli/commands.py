@@ -23,6 +23,7 @@ GROUPS = {
     },
     "use": {
         "translate": "translate texts, documents and folders of them",
+        "remember": "add corrections to a translation memory",
         "serve": "serve translators over HTTP: LibreTranslate, DeepL and OpenAI interfaces",
         "classify": "label lines of text",
         "generate": "generate text from prompts (language models)",

@@ -50,7 +50,11 @@ def translate(
     ] = None,
     terms: Annotated[
         str | None,
-        optional("FILE", "glossary, per line: source term, tab, translation that must be used for the term", "none"),
+        optional(
+            "FILE",
+            "glossary, per line: source term, tab, translation that must be used for the term; or .csv, or .tbx",
+            "none",
+        ),
     ] = None,
     constraints: Annotated[
         str | None,
@@ -125,7 +129,7 @@ def translate(
     from pellucid.tasks.flag_report import check_report
 
     options = make_search_options(
-        search, prefixed=prefix is not None, terms=None if terms is None else read_terms(terms),
+        search, prefixed=prefix is not None, terms=None if terms is None else read_terms(terms, (src_lang, tgt_lang)),
         termed=constraints is not None,
     )  # fmt: skip
     translating = Translating(

@@ -9,14 +9,15 @@ import codecs
 import html.entities
 import re
 from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 from xml.parsers import expat
 
-from pellucid.data.issues import IssueCallback
+from pellucid.data.issues import IssueCallback, ignore_issue
 from pellucid.data.lines import check_text_file, decompress, guess_encodings
 from pellucid.errors import DataError, format_list, format_value
 from pellucid.files.budget import MOST_DEPTH, MOST_TEXT_BYTES, MOST_TOGETHER_BYTES
@@ -225,6 +226,12 @@ class _Languages:
 class _Memory:
     """A TMX file, parsed as a stream: only the segments of a unit are in memory."""
 
+    kind = "TMX"
+    elements: Mapping[str, str] = MappingProxyType({})
+    """The names of the elements in TMX, where the format has others."""
+    has_several = False
+    """True if a unit may have several texts in a language."""
+
     def __init__(self, path: str, languages: _Languages) -> None:
         self._path = path
         self._languages = languages
@@ -248,7 +255,7 @@ class _Memory:
             known = detect_format("", head)
             if known is not None and not known.is_corpus:
                 advice = known.to_pairs or known.to_text
-                raise DataError(f"`{format_value(self._path)}` is not TMX, but {known.name}", advice)
+                raise DataError(f"`{format_value(self._path)}` is not {self.kind}, but {known.name}", advice)
             decoder, encoding = self._decoder(head)
             parser, before, ends = self._parser(), b"", False
             while not ends:
@@ -285,12 +292,13 @@ class _Memory:
 
     def _start(self, name: str, attributes: dict[str, str]) -> None:
         name = name.rpartition(":")[2]
+        name = self.elements.get(name, name)
         self._depth += 1
         if self._depth > MOST_DEPTH:
             raise self._beyond(f"more than {MOST_DEPTH} nested elements")
         if self._depth == 1 and name != "tmx":
             raise DataError(
-                f"`{format_value(self._path)}` is not TMX: it holds <{format_value(name)}>", "use another file"
+                f"`{format_value(self._path)}` is not {self.kind}: it holds <{format_value(name)}>", "use another file"
             )
         if name == "header":
             source = _code(attributes.get("srclang", ""))
@@ -301,13 +309,14 @@ class _Memory:
         elif name == "tuv" and self._unit is not None:
             self._code = _code(attributes.get("xml:lang") or attributes.get("lang") or "")
             self._has_segment = False
-        elif name == "seg" and self._code is not None and not self._has_segment:
+        elif name == "seg" and self._code is not None and (self.has_several or not self._has_segment):
             self._text, self._codes_open, self._size, self._has_segment = [], 0, 0, True
         elif self._text is not None and name in NOT_TEXT:
             self._codes_open += 1
 
     def _end(self, name: str) -> None:
         name = name.rpartition(":")[2]
+        name = self.elements.get(name, name)
         self._depth -= 1
         if name == "seg" and self._text is not None:
             assert self._unit is not None
@@ -421,6 +430,56 @@ class _Memory:
             )
         there = f": `{format_value(around.decode('utf-8', 'replace').strip())}`" if around.strip() else ""
         return DataError(f"`{format_value(self._path)}` is not XML after unit {self._number:,}: {error}{there}", advice)
+
+
+class _TermBase(_Memory):
+    """A TBX file of version 2 or 3: an entry has terms in several languages, and several of one language."""
+
+    kind = "TBX"
+    elements: Mapping[str, str] = {
+        "martif": "tmx", "tbx": "tmx", "termEntry": "tu", "conceptEntry": "tu", "langSet": "tuv", "langSec": "tuv",
+        "term": "seg",
+    }  # fmt: skip
+    has_several = True
+
+
+def read_term_base(path: str, languages: tuple[str, str] = ("", "")) -> list[Row]:
+    """Returns the terms of a TBX file, each source term of an entry with each of its translations.
+
+    Args:
+        languages: the codes of the source and the target language; "" for the first one of the file, or the other one.
+
+    Raises DataError for a file that is not TBX or damaged, for languages that it lacks, and for a file of more than two
+    languages of which none is named.
+    """
+    entries = [unit.sides for unit in _TermBase(path, _Languages(path, [], 2, ignore_issue)).units()]
+    codes = dict.fromkeys(code for sides in entries for code, text in sides if text)
+    wanted = list(map(_code, languages))
+    if not all(wanted):
+        distinct = list(dict.fromkeys(map(_language, codes)))
+        others = [code for code in distinct if not any(name and _fit(code, name) for name in wanted)]
+        if len(others) != wanted.count(""):
+            raise DataError(
+                f"`{format_value(path)}` has the languages {format_list(codes) or 'none'}",
+                "name the source and the target with `source_language=` and `target_language=`, or keep two languages",
+            )
+        rest = iter(others)
+        wanted = [name or next(rest) for name in wanted]
+    for name in wanted:
+        if not any(_fit(code, name) for code in codes):
+            raise DataError(
+                f"`{format_value(path)}` has no terms in `{format_value(name)}`; its languages: "
+                f"{format_list(codes) or 'none'}",
+                "use the codes of the file",
+            )
+    return [
+        (source, target)
+        for sides in entries
+        for code, source in sides
+        if source and _fit(code, wanted[0])
+        for other, target in sides
+        if target and _fit(other, wanted[1])
+    ]
 
 
 @lru_cache(maxsize=4096)

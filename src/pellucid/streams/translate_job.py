@@ -6,6 +6,8 @@ from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from pellucid.config.tables import to_table
+from pellucid.data.lines import hash_path
+from pellucid.data.memory_file import resolve_memory
 from pellucid.errors import ConfigError, format_argument
 from pellucid.streams.streams import fingerprint_request
 from pellucid.tasks.search_options import SearchOptions
@@ -80,6 +82,8 @@ class Translating:
             from pellucid.tasks.reranking import read_reranking
 
             settings["rerank"] = read_reranking(str(self.options.rerank))  # by content, not by path
+        if self.options.memory is not None:
+            settings["memory"] = hash_path(resolve_memory(self.options.memory))
         return fingerprint_request("translate", translator, settings)
 
     def line(self, translation: "Translation") -> str:

@@ -44,6 +44,10 @@ class FlagCounts:
     flagged: int = 0
     untranslated: int = 0
     """The flagged lines that are kept as they are, or left empty."""
+    reused: int = 0
+    """The lines whose translations are those of a memory."""
+    aided: int = 0
+    """The lines whose translations have terms of a memory."""
     kinds: Counter[str] = field(default_factory=Counter)
     """The lines with each kind of flag."""
 
@@ -55,6 +59,9 @@ class FlagCounts:
             self.flagged += bool(names)
             self.untranslated += bool(names & UNTRANSLATED)
             self.kinds.update(names)
+            use = one.matches[0].use if one.matches else ""
+            self.reused += use == "whole"
+            self.aided += use == "terms"
 
     def format_kinds(self) -> str:
         """Returns the number of lines of each kind, the most frequent kind first."""
@@ -63,9 +70,10 @@ class FlagCounts:
 
     def to_table(self) -> dict[str, Any]:
         """Returns the counts as JSON values."""
+        memory = {"reused": self.reused, "with_terms": self.aided} if self.reused or self.aided else {}
         return {
             "lines": self.lines, "flagged": self.flagged, "untranslated": self.untranslated,
-            "flags": dict(sorted(self.kinds.items())),
+            "flags": dict(sorted(self.kinds.items())), **({"memory": memory} if memory else {}),
         }  # fmt: skip
 
 

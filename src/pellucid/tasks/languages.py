@@ -110,6 +110,21 @@ def find_source_language(decode: DecodeConfig, tokenizers: TokenizerPair, langua
     return next((code for code, number in languages.items() if number in around), "")
 
 
+def find_direction(
+    decode: DecodeConfig, tokenizers: TokenizerPair, languages: Mapping[str, int], pairs: Sequence[str]
+) -> tuple[str, str]:
+    """Returns the codes of the source and the target language; "" for one that the settings do not name.
+
+    Those of a model without codes are the only one of `pairs`, as in "de-en".
+    """
+    if not languages:
+        source, _, target = pairs[0].partition("-") if len(pairs) == 1 else ("", "", "")
+        return source, target
+    around = decode.source_prefix if codes_before_source(tokenizers, languages) else decode.target_prefix
+    target = next((code for code, number in languages.items() if number in around), "")
+    return find_source_language(decode, tokenizers, languages), target
+
+
 def _get_id(code: str, name: str, languages: Mapping[str, int]) -> int:
     if not languages:
         raise ConfigError(

@@ -30,13 +30,12 @@ SAMPLING = tuple(field.name for field in fields(SamplingConfig))
 """The options that require sampling."""
 NOT_TRACED = (
     "min_length", "no_repeat_ngram_size", "prefixes", "terms", "constraints", "beam_groups", "diversity_penalty",
-    "rerank",
-    "next_token_alternatives",
+    "rerank", "next_token_alternatives", "memory",
 )  # fmt: skip
 """The options that a trace does not take."""
 NOT_SAMPLED = ("search", "beam_size", "n_best", "length_penalty", *NOT_TRACED)
 """The options of a search for the best translations, which sampling does not take."""
-OTHER_ALTERNATIVES = ("search", "n_best", "rerank", "beam_groups")
+OTHER_ALTERNATIVES = ("search", "n_best", "rerank", "beam_groups", "memory")
 """The options that return other alternatives than `next_token_alternatives=`."""
 
 
@@ -63,6 +62,7 @@ class TranslateOptions(TypedDict, total=False):
     diversity_penalty: float | None
     rerank: "str | Path | Reranker | None"
     next_token_alternatives: int | None
+    memory: str | Path | None
     keep: str | Sequence[str] | None
     protect: Literal["auto", "on", "off"] | None
     repair: Literal["auto", "off"] | None
@@ -204,6 +204,16 @@ class SearchOptions:
         "line's prefix: `Translation.alternatives` has them, best first, each with its `next_token`. Lines must be "
         "single sentences.",
         "N", "with `json=`: N alternatives for the next token, each with its best translation", "none",
+    )  # fmt: skip
+    memory: str | Path | None = option(
+        "a translation memory: a TMX file or another file with both sides, the file that the verb `remember` wrote, or "
+        "the model folder that has this file. A line whose source it has, equal after the tokenizer's normalization, "
+        "gets the stored translation. For a line that is very similar, the words of the stored translation that do not "
+        "change are terms of the search, where the model's alignment identifies them. `Translation.matches` lists the "
+        "units. Requires the extra `memory`.",
+        "FILE", "translation memory, .tmx or written by `remember`: reuse equal lines, take terms from similar ones",
+        "none",
+        kind=str | None,
     )  # fmt: skip
     keep: str | Sequence[str] | None = option(
         "regular expressions, or one, of parts that the translation must contain unchanged, in addition to "

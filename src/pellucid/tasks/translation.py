@@ -5,7 +5,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from pellucid.decoding.hypothesis import Hypothesis
 from pellucid.tasks.segmentation import Segment, combine_n_best, join_segments
@@ -32,6 +32,18 @@ class Sentence:
 
 
 @dataclass(frozen=True)
+class MemoryMatch:
+    """A unit of a translation memory whose source equals a line, or is similar to it."""
+
+    source: str
+    target: str
+    similarity: float
+    """1: the sources are equal after the tokenizer's normalization; else below 1, by their words."""
+    use: Literal["whole", "terms", ""] = ""
+    """"whole": it is the translation; "terms": the translation has words of it; "": it is not used."""
+
+
+@dataclass(frozen=True)
 class Translation:
     """One translation of a line."""
 
@@ -55,6 +67,8 @@ class Translation:
     itself, or empty."""
     read: str = field(default="", repr=False)
     """The line as the model read it, if its case, diacritics or spelling were restored."""
+    matches: tuple[MemoryMatch, ...] = field(default=(), repr=False)
+    """The matches of the line in the memory of `memory=`, the best first."""
 
     def write_in_capitals(self, kept: Sequence[str] = ()) -> "Translation":
         """Returns the translation in capitals, as the line that it translates; texts in `kept` stay as they are."""
@@ -75,6 +89,11 @@ class Translation:
         table = self._table() | ({} if self.confidence is None else self.confidence.to_json())
         if self.flags:
             table["flags"] = [{"flag": flag.name, "evidence": flag.evidence} for flag in self.flags]
+        if self.matches:
+            table["memory"] = [
+                {"source": m.source, "target": m.target, "similarity": round(m.similarity, 4), "use": m.use or "none"}
+                for m in self.matches
+            ]
         if len(self.sentences) > 1:
             table["sentences"] = [
                 {"source": s.source, "text": s.text, "score": round(s.score, 5)} for s in self.sentences

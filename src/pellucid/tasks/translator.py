@@ -48,6 +48,7 @@ from pellucid.weights.folder import CALIBRATION, is_hugging_face_folder, read_co
 if TYPE_CHECKING:  # as in pellucid/tasks/task.py
     import torch
 
+    from pellucid.decoding.terms import Term
     from pellucid.documents.document import DocumentReport
     from pellucid.evaluation.calibration import Calibration
     from pellucid.evaluation.scores import References, Scores
@@ -353,6 +354,13 @@ class Translator(TextModel["Transformer"]):
     def _translate(self, sources: Sequence[str], place: int, options: SearchOptions) -> list[Translation]:
         """Translates lines of a stream, the first of which has the index `place`."""
         sources = check_lines(sources)
+        if options.memory is not None:
+            from pellucid.tasks.memory import translate_with_memory  # it imports sqlite3
+
+            def translate(lines: Sequence[str], given: SearchOptions) -> list[Translation]:
+                return self._translate(lines, place, given)
+
+            return translate_with_memory(self, sources, options, translate)
         read = self._restore_lines(sources, options)
         found = self._search([line.text for line, _ in read], place, options)
         if options.min_confidence is not None:
@@ -463,6 +471,10 @@ class Translator(TextModel["Transformer"]):
     def _source_guard(self) -> SourceGuard:
         several = len(self.languages) > 1  # a multilingual model was trained on several scripts
         return SourceGuard.from_text(self.tokenizers.source, None if several else self.text)
+
+    def write_term(self, term: str) -> "Term":
+        """Returns the spellings of a term. Raises DataError if the vocabulary cannot write it."""
+        return self._term_writer.term((term,))
 
     @cached_property
     def _term_writer(self) -> TermEncoder:

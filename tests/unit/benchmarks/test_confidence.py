@@ -24,7 +24,9 @@ def test_in_small(
             "loops", "copies", "half copies", "mismatched translations", "mismatched references", "dropped clauses",
         }  # fmt: skip
         assert one["planted"]["loops"]["auroc"] > 0.5
-    assert len(lines) == 16
+        assert 0.5 < one["together"]["together"] <= 1
+        assert len(one["together"]["by_guards"]) == 8
+    assert len(lines) == 18
     with pytest.raises(SystemExit) as stop:
         run_script("confidence", finished_run, "--src", src, "--ref", ref, "--test-src", src)
     assert stop.value.code == 2

@@ -17,6 +17,7 @@ from unittest.mock import patch
 import pytest
 
 from pellucid.text.word_forms import WordForms, save_word_forms
+from tests.toy_task import write_pairs
 from tests.unit.benchmarks.conftest import SCRIPTS, Ran
 
 pytestmark = pytest.mark.slow
@@ -198,6 +199,27 @@ def test_typed_text(run_script: Run, finished_run: Path, tmp_path: Path) -> None
     assert [line.partition(":")[0] for line in lines] == [*table["bleu"]]
     assert all(row.keys() == {"equal", "off", "auto"} for row in table["bleu"].values())
     assert table["bleu"]["lower case"] == table["bleu"]["as written"]
+
+
+def test_planted_spans(run_script: Run, finished_run: Path) -> None:
+    texts = ["--src", finished_run.parent / "train.src", "--ref", finished_run.parent / "train.tgt"]
+    table, lines = run_script("typed_text", finished_run, *texts, "--limit", 24, "--spans")
+    rows = table["spans"]
+    assert (table["lines"], len(rows)) == (24, 13)
+    assert all(row["kept"] + row["flagged"] + row["silent"] == row["lines"] for row in rows.values())
+    assert rows["all"]["silent"] == 0
+    assert [line.partition(":")[0] for line in lines] == [*rows]
+
+
+def test_translation_memory(run_script: Run, finished_run: Path, tmp_path: Path) -> None:
+    pytest.importorskip("rapidfuzz")
+    sources = ["Zwei a b c d e f g h", "a b c", "Hund a b"]
+    src, ref = write_pairs(tmp_path, [(line, line.replace("Zwei", "Two").replace("Hund", "dog")) for line in sources])
+    given = ["--src", src, "--ref", ref, "--memory-src", src, "--memory-ref", ref]
+    table, _ = run_script("translation_memory", finished_run, *given)
+    assert table["exact"] == {"corrections": 3, "added": 3, "reused": 3}
+    assert table["fuzzy"]["all"]["lines"] == 2
+    assert table["natural"]["all"]["with"] == pytest.approx(100)
 
 
 def test_document_speed(run_script: Run, finished_run: Path) -> None:

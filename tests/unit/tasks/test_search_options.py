@@ -27,7 +27,7 @@ DEFAULTS = {field.name: field.default for field in fields(SearchOptions)}
 VALUES: dict[str, Any] = {
     "search": print, "beam_size": 4, "n_best": 2, "length_penalty": 0.5, "min_length": 0, "no_repeat_ngram_size": 0,
     "prefixes": [""], "terms": [("a", "b")], "constraints": [[]], "beam_groups": 2, "diversity_penalty": 0.0,
-    "rerank": "file", "next_token_alternatives": 2, "temperature": 0.5, "top_k": 0, "top_p": 1.0,
+    "rerank": "file", "next_token_alternatives": 2, "memory": "file", "temperature": 0.5, "top_k": 0, "top_p": 1.0,
     "epsilon_cutoff": 0.0, "seed": 0,
 }  # fmt: skip
 """A value of each option, 0 where that is one."""
