@@ -270,7 +270,7 @@ def _run_passes(
     conventions: Conventions,
     batch_first: bool,
     failures: Failures,
-) -> Iterator["_Pass"]:
+) -> Iterator["_HeadPass"]:
     """Runs a module with masks of every meaning; yields the passes that raise no error."""
     xq, xk, xv = make_inputs()
     xk, xv = {"x": (xq, xq), "memory": (xk, xk)}.get(style[-1], (xk, xv))
@@ -284,7 +284,7 @@ def _run_passes(
         for form in forms:
             args, kwargs = bind(module, values | form, NAMES, (*style, shape.role))
             try:
-                read = _Pass(module, args, kwargs, (xq, xk, xv), shape.full, meaning, batch_first)
+                read = _HeadPass(module, args, kwargs, (xq, xk, xv), shape.full, meaning, batch_first)
             except CallError as error:
                 failures.fail(error)
                 continue
@@ -311,7 +311,7 @@ def _call_again(
     return output.transpose(0, 1) if is_moved else output
 
 
-class _Pass:
+class _HeadPass:
     """One call of a module, with its linear maps, and the parameters that get no gradient."""
 
     def __init__(
