@@ -132,7 +132,7 @@ def judge_attention(given: Any, conventions: Conventions) -> Finding:
         and all(find_role(each.name, NAMES) != "mask" for each in parameters or [])  # fmt: skip
     takes_mask = takes_mask or takes_lengths
     failures = Failures("attention")
-    passes: list[_Pass] = []
+    passes: list[_LayoutPass] = []
     trials: list[PartCall] = []
     for layout in LAYOUTS:
         q, k, v, mask = make_inputs(layout.dims, by_length=takes_lengths)
@@ -155,7 +155,7 @@ def judge_attention(given: Any, conventions: Conventions) -> Finding:
                 repeat = partial(_call_in_layout, function, layout, values | form)
                 open_mask = {"mask": list(encode_mask(torch.ones_like(mask), meaning))[number]} if meaning else {}
                 unmasked = partial(_call_in_layout, function, layout, values | form | open_mask)
-                passes.append(_Pass(output, variants, meaning, layout.dims, unmasked))
+                passes.append(_LayoutPass(output, variants, meaning, layout.dims, unmasked))
                 trials.append(PartCall(
                     repeat, {"q": q, "k": k, "v": v}, (*q.shape[:-1], K), (("k", "v"),), hides=takes_mask, weighs="v",
                     heads=layout.dims == 4, has_batch=layout.dims > 2,
@@ -180,7 +180,7 @@ def judge_attention(given: Any, conventions: Conventions) -> Finding:
 
 
 @dataclass(frozen=True)
-class _Pass:
+class _LayoutPass:
     """One call of an attention that raised no error, with the variants of its layout."""
 
     output: Any
