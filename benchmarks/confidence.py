@@ -15,7 +15,7 @@ or the reference, of another line; a dropped clause is a third of the words of a
 words or more. Each kind's score is that of its guard: words that repeat, the share of words copied, the log-probability
 a token with the minus sign, the share of the source's words without attention. The negatives are the same lines with
 nothing planted. "flagged" is the share that carries the kind's flag at its threshold, "clean_flagged" that of the clean
-lines. "together" has all kinds in equal shares, and lines in Greek letters and a number that the source alone has: the
+lines. "together" has all kinds in equal shares, and sources in Greek letters and with a number that they alone have: the
 score of a line is the largest share of the clean lines, over the guards, whose score is lower. "by_guards" is the area
 of each kind by this score.
 """
@@ -117,7 +117,7 @@ def measure_together(
         "loops": [(source, looped(line, draw)) for source, line in zip(sources, outputs, strict=True)],
         "copies": list(zip(sources, sources, strict=True)),
         "half copies": list(zip(sources, map(half_copied, sources, outputs), strict=True)),
-        "wrong letters": list(zip(greek, [one.text for one in translator.translate(greek)], strict=True)),
+        "wrong letters": list(zip(greek, outputs, strict=True)),
         "mismatched translations": [(sources[n], outputs[other[n]]) for n in range(count)],
         "mismatched references": [(sources[n], refs[other[n]]) for n in range(count)],
         "lost numbers": [(f"37 {source}", line) for source, line in zip(sources, outputs, strict=True)],
