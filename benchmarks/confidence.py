@@ -9,15 +9,15 @@ expected calibration error of words in 15 bins of equal width and in 15 of equal
 of right words against the share; the area under the ROC curve of right words against wrong ones. Each is measured of
 the model's own probabilities, too.
 
-Planted, by seed 1: a loop is a translation in which a run of one to five words stands three to eight times more; a copy
-is the source in place of its translation; half a copy ends in the source's second half; a mismatch is the translation,
-or the reference, of another line; a dropped clause is a third of the words of a translation, deleted from lines of nine
-words or more. Each kind's score is that of its guard: words that repeat, the share of words copied, the log-probability
-a token with the minus sign, the share of the source's words without attention. The negatives are the same lines with
-nothing planted. "flagged" is the share that carries the kind's flag at its threshold, "clean_flagged" that of the clean
-lines. "together" has all kinds in equal shares, and lines in Greek letters and a number that the source alone has: the
-score of a line is the largest share of the clean lines, over the guards, whose score is lower. "by_guards" is the area
-of each kind by this score.
+Planted, by seed 1: a loop is a translation in which a run of one to five words stands three to eight times more; a
+copy is the source in place of its translation; half a copy ends in the source's second half; a mismatch is the
+translation, or the reference, of another line; a dropped clause is a third of the words of a translation, deleted
+from lines of nine words or more. Each kind's score is that of its guard: words that repeat, the share of words
+copied, the log-probability a token with the minus sign, the share of the source's words without attention. The
+negatives are the same lines with nothing planted. "flagged" is the share that carries the kind's flag at its
+threshold, "clean_flagged" that of the clean lines. "together" has all kinds in equal shares, and sources in Greek
+letters and with a number that they alone have: the score of a line is the largest share of the clean lines, over the
+guards, whose score is lower. "by_guards" is the area of each kind by this score.
 """
 
 import argparse
@@ -117,7 +117,7 @@ def measure_together(
         "loops": [(source, looped(line, draw)) for source, line in zip(sources, outputs, strict=True)],
         "copies": list(zip(sources, sources, strict=True)),
         "half copies": list(zip(sources, map(half_copied, sources, outputs), strict=True)),
-        "wrong letters": list(zip(greek, [one.text for one in translator.translate(greek)], strict=True)),
+        "wrong letters": list(zip(greek, outputs, strict=True)),
         "mismatched translations": [(sources[n], outputs[other[n]]) for n in range(count)],
         "mismatched references": [(sources[n], refs[other[n]]) for n in range(count)],
         "lost numbers": [(f"37 {source}", line) for source, line in zip(sources, outputs, strict=True)],
