@@ -1,4 +1,4 @@
-"""Requests as Weblate writes them, by its machinery for LibreTranslate and for DeepL, and what it reads in the answers."""
+"""Requests as Weblate writes them, for LibreTranslate and for DeepL, and what it reads in the answers."""
 
 from datetime import datetime
 from pathlib import Path
