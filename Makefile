@@ -16,6 +16,8 @@ THREADED = $(call with_tolerance,$(addprefix tests/,parity unit/decoding unit/mo
 LOCK ?=
 # What the tests run exported models in, under Node.
 TRANSFORMERS_JS ?= @huggingface/transformers@4.3.1
+# Clients of the server.
+CLIENTS ?= deepl-node@1.28.0 openai@6.49.0
 # What reads the types in the viewer's comments.
 TYPESCRIPT ?= typescript@5.9.3
 AXE ?= axe-core@4.14.1
@@ -120,7 +122,7 @@ $(VENV)/.foreign: $(VENV)/.dev
 	@# Most of their modules are never imported, and the others are compiled then.
 	@$(PIP) --no-compile --editable ".[hf,verify,ct2,fast,onnx,zst,parquet,ray,langid,tensorboard,mcp]" --group foreign
 	@command -v npm >/dev/null || { echo "error: npm is missing (Debian: apt-get install nodejs npm)" >&2; exit 1; }
-	@npm install --silent --no-audit --no-fund --ignore-scripts --prefix $(VENV)/js $(TRANSFORMERS_JS)
+	@npm install --silent --no-audit --no-fund --ignore-scripts --prefix $(VENV)/js $(TRANSFORMERS_JS) $(CLIENTS)
 	@touch $@
 
 $(VENV)/.browser: $(VENV)/.dev

@@ -20,6 +20,7 @@ import torch
 import pellucid
 from tests.docs.pages import ROOT, Page
 from tests.processes import run_python
+from tests.rounding import NETWORK
 from tests.toy_task import SMALL, metrics, reversed_letters, write_pairs
 
 GUIDE = Page(ROOT / "docs" / "guides" / "your-own-parts.md").fences("python")
@@ -258,7 +259,8 @@ def test_to_the_end(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
     resumed = train(case, tmp_path, monkeypatch)
     translator = opened(resumed)
     trained = pellucid.Translator(resumed["run"].model, resumed["run"].tokenizers, translator.decode)
-    assert translator.score(LINES, LINES[::-1]) == trained.score(LINES, LINES[::-1])
+    scores = pytest.approx(trained.score(LINES, LINES[::-1]), rel=NETWORK)  # an engine may be compiled
+    assert translator.score(LINES, LINES[::-1]) == scores
     options = {"beam_size": 3, "n_best": 3, "search": eval(case.search, resumed) if case.search else None}
     translations = translator.translate(LINES, **options)
     assert [t.text for t in translations] == [t.text for t in trained.translate(LINES, **options)]
@@ -279,7 +281,7 @@ def test_to_the_end(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
     translator.save("saved")
     own = {"parts": resumed.get("parts")} | ({"tokenizer": resumed["Bytes"]()} if "Bytes" in resumed else {})
     again = pellucid.Translator.load("saved", "cpu", **own)
-    assert again.score(LINES, LINES[::-1]) == translator.score(LINES, LINES[::-1])
+    assert again.score(LINES, LINES[::-1]) == scores
     weights = [folder / "model.safetensors" for folder in (Path("saved"), resumed["run"].folder.path)]
     assert weights[0].read_bytes() == weights[1].read_bytes()
 

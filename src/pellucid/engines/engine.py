@@ -3,10 +3,7 @@
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, ClassVar, Literal
-
-import numpy as np
-import numpy.typing as npt
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeAlias
 
 from pellucid.config import DecodeConfig, ModelConfig, SamplingConfig
 from pellucid.decoding.hypothesis import Hypothesis
@@ -15,6 +12,8 @@ from pellucid.errors import ConfigError
 if TYPE_CHECKING:  # a translator without PyTorch does not load these modules
     import hashlib
 
+    import numpy as np
+    import numpy.typing as npt
     import torch
 
     from pellucid.decoding.beam import SearchFunction
@@ -23,7 +22,7 @@ if TYPE_CHECKING:  # a translator without PyTorch does not load these modules
 
 Pair = tuple[Sequence[int], Sequence[int]]
 """The ids that the encoder and the decoder read in a pass."""
-Weights = npt.NDArray[np.float32]
+Weights: TypeAlias = "npt.NDArray[np.float32]"
 Ability = Literal["model", "trace", "save", "sample", "search", "constraints"]
 """The names of the abilities that an engine may lack."""
 

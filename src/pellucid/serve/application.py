@@ -15,6 +15,7 @@ from pellucid.serve.deepl import DeepL
 from pellucid.serve.errors import RequestError, error_body, find_interface, find_path
 from pellucid.serve.gate import Application, Gate
 from pellucid.serve.keys import Keys
+from pellucid.serve.languages import display_code
 from pellucid.serve.libretranslate import LibreTranslate
 from pellucid.serve.limits import ServerLimits
 from pellucid.serve.metrics import Metrics
@@ -98,7 +99,12 @@ def make_application(
         Route("/api/translate", own.translate, methods=["POST"]),
         Route("/api/model", own.ask_model, methods=["POST"]),
     ]
-    specification = make_specification(routes)
+    source, target = (display_code(code) for code in min(pool.by_pair))
+    examples = {
+        "source": [source], "target": [target], "source_lang": [source], "target_lang": [target],
+        "model": [f"{source}-{target}"], "method": ["translate"], "entries_format": ["tsv"],
+    }  # fmt: skip
+    specification = make_specification(routes, examples)
 
     async def spec(request: Request) -> Response:
         return JSONResponse(specification)

@@ -5,7 +5,7 @@ import io
 import secrets
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, TypeGuard
 
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
@@ -116,7 +116,9 @@ class DeepL:
             raise RequestError(400, "Source and target language are equal.", "target_lang")
         route = self._service.find_route(source, wanted.target)
         count, key = sum(map(len, texts)), secrets.token_hex(32)
-        table = {"status": "queued", "key": key, "ending": ending, "characters": count}
+        table = {
+            "status": "queued", "key": key, "ending": ending, "characters": count, "worker": self._documents.worker,
+        }  # fmt: skip
         name = self._documents.add(table)
         table["created"] = (self._documents.get(name) or {}).get("created")
 
@@ -139,7 +141,7 @@ class DeepL:
         """Returns the state of a document: queued, translating, done or error."""
         name, table = await self._find_document(request)
         found: dict[str, Any] = {"document_id": name, "status": table["status"]}
-        if table["status"] in ("queued", "translating"):
+        if _is_in_work(table):
             found["seconds_remaining"] = round(self._service.queue.estimate_seconds())
         if table["status"] == "done":
             found["billed_characters"] = table["characters"]
@@ -159,6 +161,13 @@ class DeepL:
         fields = await read_fields(request, self._service.limits)
         name = str(request.path_params["name"])
         table = self._documents.get(name)
+        if _is_in_work(table) and self._documents.has_ended(table["worker"]):
+            table = self._documents.get(name)  # its process may have finished it before it ended
+            if _is_in_work(table):
+                table |= {
+                    "status": "error",
+                    "message": "the server was stopped before it was translated; send it again",
+                }
         if table is None or not has_key(table, fields.get_text("document_key", "")):
             raise RequestError(404, "Document not found.")
         return name, table
@@ -287,6 +296,10 @@ class DeepL:
     def _count(self, characters: int) -> None:
         self._characters += characters
         self._metrics.characters.inc(characters)
+
+
+def _is_in_work(table: dict[str, Any] | None) -> TypeGuard[dict[str, Any]]:
+    return table is not None and table["status"] in ("queued", "translating")
 
 
 def _describe(name: str, table: dict[str, Any]) -> dict[str, Any]:

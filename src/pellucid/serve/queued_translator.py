@@ -10,6 +10,8 @@ from pellucid.config import DecodeConfig, ModelConfig, SamplingConfig
 from pellucid.decoding.hypothesis import Hypothesis
 from pellucid.engines.engine import Ability, Engine, Pair, Weights
 from pellucid.serve.work_queue import Ticket
+from pellucid.tasks.guards import SourceGuard
+from pellucid.tasks.terms import TermEncoder
 from pellucid.tasks.translator import Translator
 
 if TYPE_CHECKING:
@@ -108,3 +110,13 @@ class QueuedTranslator(Translator):
         self.calibration: Calibration | None = inner.calibration
         self.aligning_head: AligningHead | None = inner.aligning_head
         self.word_forms: WordForms | None = inner.word_forms
+        self._inner: Translator = inner
+
+    # Both read the whole vocabulary: once for a model, not for each request.
+    @property
+    def _source_guard(self) -> SourceGuard:
+        return self._inner._source_guard
+
+    @property
+    def _term_writer(self) -> TermEncoder:
+        return self._inner._term_writer

@@ -35,7 +35,8 @@ def open_sockets(host: str, port: int) -> list[socket.socket]:
     for family, address in addresses if host == "localhost" else addresses[:1]:
         place = (address[0], opened[0].getsockname()[1] if opened and not port else port, *address[2:])
         try:
-            each = socket.socket(family, socket.SOCK_STREAM)
+            # asyncio sets TCP_NODELAY on connections of this protocol alone; without it an answer takes 40 ms more.
+            each = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
             each.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
             if family == socket.AF_INET6:
                 each.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)

@@ -11,10 +11,13 @@ import secrets
 import shutil
 import time
 from collections.abc import Callable, Iterator
+from contextlib import ExitStack
 from pathlib import Path
 from tempfile import mkdtemp
 from typing import Any
 
+from pellucid.errors import DataError
+from pellucid.files.lock import check_unlocked, lock_or_fail
 from pellucid.files.writing import atomic_path, write_json
 from pellucid.serve.errors import RequestError
 
@@ -45,6 +48,24 @@ class Store:
         self._root = root
         self._most, self._seconds, self._clock = most, seconds, clock
         self.folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+        self._locks = ExitStack()
+        self._worker: str | None = None
+
+    @property
+    def worker(self) -> str:
+        """The random name of this process, which holds a lock of that name; empty on a file system without locks."""
+        if self._worker is None:  # not before: a server may fork its processes after it made its application
+            path = self._lock_path(name := secrets.token_hex(16))
+            self._locks.enter_context(lock_or_fail(path, _in_use))
+            self._worker = name if _is_locked(path) else ""
+        return self._worker
+
+    def has_ended(self, worker: str) -> bool:
+        """Returns True if the process with this name as its `worker` has ended, however it ended."""
+        return bool(worker) and not _is_locked(self._lock_path(worker))
+
+    def _lock_path(self, worker: str) -> Path:
+        return self.folder / f"{worker}.lock"
 
     def add(self, table: dict[str, Any]) -> str:
         """Writes a new entry, and returns its random name. Raises RequestError if there is no room."""
@@ -105,18 +126,34 @@ class Store:
             return
         for path in list(self.folder.iterdir()):
             try:
-                if self._clock() - path.stat().st_mtime > self._seconds:
+                if self._clock() - path.stat().st_mtime > self._seconds and not _is_locked(path):
                     path.unlink()
             except OSError:
                 pass
 
     def close(self) -> None:
-        """Removes the folder if it is temporary."""
+        """Releases the lock of this process, and removes the folder if it is temporary."""
+        self._locks.close()
         if self._own:
             shutil.rmtree(self._root, ignore_errors=True)
 
     def _is_old(self, table: dict[str, Any]) -> bool:
         return self._seconds is not None and self._clock() - float(table.get("created", 0)) > self._seconds
+
+
+def _in_use() -> DataError:
+    return DataError("another process holds this lock")
+
+
+def _is_locked(path: Path) -> bool:
+    """Returns True if a process, this one included, holds a lock file."""
+    if path.suffix != ".lock":
+        return False
+    try:
+        check_unlocked(path, _in_use)
+    except DataError:
+        return True
+    return False
 
 
 def has_key(table: dict[str, Any], key: str) -> bool:

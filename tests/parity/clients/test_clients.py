@@ -2,39 +2,15 @@
 
 import io
 import warnings
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from pellucid.run.run import train
-from pellucid.tasks.translator import Translator
-from tests.toy_task import reversed_letters, small_recipe, write_pairs
-from tests.unit.serve.serving import Server, serve
+from tests.parity.clients.conftest import LINES
+from tests.unit.serve.serving import Server
 
 pytestmark = [pytest.mark.foreign, pytest.mark.filterwarnings("ignore::DeprecationWarning")]
-
-LINES = ["a b c", "d e f g", "h a"]
-
-
-@pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    place = tmp_path_factory.mktemp("clients")
-    texts = write_pairs(place, reversed_letters(200))
-    train(small_recipe(*texts), place / "run", source_language="de", target_language="en", device="cpu", quiet=True)
-    return place / "run"
-
-
-@pytest.fixture(scope="module")
-def server(folder: Path) -> Iterator[Server]:
-    with serve([folder], api_keys=["secret"]) as running:
-        yield running
-
-
-@pytest.fixture(scope="module")
-def expected(folder: Path) -> list[str]:
-    return [found.text for found in Translator.load(folder, "cpu").translate(LINES)]
 
 
 def test_libretranslatepy(server: Server, expected: list[str], tmp_path: Path) -> None:

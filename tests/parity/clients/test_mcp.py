@@ -11,21 +11,11 @@ from typing import Any
 import pytest
 
 import pellucid
-from pellucid.run.run import train
 from pellucid.tasks.translator import Translator
-from tests.toy_task import reversed_letters, small_recipe, write_pairs
 
 pytestmark = [pytest.mark.foreign]
 
 TEXT = "a b c d"
-
-
-@pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    place = tmp_path_factory.mktemp("mcp")
-    texts = write_pairs(place, reversed_letters(200))
-    train(small_recipe(*texts), place / "run", source_language="de", target_language="en", device="cpu", quiet=True)
-    return place / "run"
 
 
 def arguments(folder: Path) -> list[str]:

@@ -266,6 +266,21 @@ def test_sst2(run_script: Run, data_dir: Path, tmp_path: Path) -> None:
         assert run["seconds"] >= 0
 
 
+@pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
+def test_server_load(run_script: Run) -> None:
+    table, lines = run_script("server_load", "--quick", "--engine", "torch", "--clients", 24, "--queue-tokens", 400)
+    load, killed = table["load"], table["killed"]
+    assert load["right"] > 0 < load["busy"]
+    assert load["wrong"] == load["lost"] == load["other"] == 0
+    assert load["accepted"] == load["answered"] == load["right"] + load["busy"]
+    assert killed["wrong"] == killed["other"] == killed["glossaries"]["lost"] == 0
+    assert sum(killed["documents"].values()) == killed["glossaries"]["found"] == 8
+    assert load["holds"] is killed["holds"] is True
+    assert [line.split(":")[0] for line in lines if not line.startswith("server: ")] == ["load", "killed", "speed"]
+    assert [*table["speed"]["speed"]] == ["lists of 200", "lists of 25", "lists of 5", "lists of 1"]
+    assert all(is_spread(each) for each in table["speed"]["speed"].values())
+
+
 def test_threads(run_script: Run, translator_folder: Path) -> None:
     table, lines = run_script(
         "threads", "--seconds", 0.2, "--threads", 2, "--text", "abc", "--model", translator_folder

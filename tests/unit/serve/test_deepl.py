@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from pellucid.serve.store import Store
 from tests.unit.serve.serving import Server, serve
 
 KEY = {"Authorization": "DeepL-Auth-Key secret"}
@@ -182,6 +183,18 @@ def test_processes_of_one_server_share_documents_and_glossaries(finished_run: Pa
         assert other.ask("POST", f"{place}/result", key).text == one.translate("a b")["translatedText"]
     with serve(models, store=tmp_path) as again:
         assert again.ask("GET", f"/v2/glossaries/{name}").json["entry_count"] == 1
+
+
+def test_a_document_of_a_process_that_was_killed_has_an_error(finished_run: Path, tmp_path: Path) -> None:
+    store = Store(tmp_path, "documents", 2, 60.0)
+    table = {"status": "translating", "key": "k", "ending": ".txt", "characters": 1}
+    lost, kept = (store.add({**table, "worker": worker}) for worker in ("0" * 32, store.worker))
+    with serve([f"de-en={finished_run}"], store=tmp_path) as running:
+        found = running.ask("POST", f"/v2/document/{lost}", {"document_key": "k"}).json
+        message = "the server was stopped before it was translated; send it again"
+        assert found == {"document_id": lost, "status": "error", "message": message, "error_message": message}
+        assert running.ask("POST", f"/v2/document/{kept}", {"document_key": "k"}).json["status"] == "translating"
+    store.close()
 
 
 @pytest.mark.parametrize(

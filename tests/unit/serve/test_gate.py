@@ -1,5 +1,6 @@
 """Hostile and careless requests: each is refused in words, none fails the server, none keeps it waiting."""
 
+import asyncio
 import gzip
 import json
 import logging
@@ -13,6 +14,7 @@ import pytest
 
 from pellucid.serve import ServerLimits, app
 from pellucid.serve.gate import LOOPBACK
+from pellucid.serve.running import open_sockets
 from tests.unit.serve.serving import Server, run_application, serve
 
 JSON = {"Content-Type": "application/json"}
@@ -250,3 +252,25 @@ def test_the_work_of_a_client_that_left_is_dropped(finished_run: Path) -> None:
         expected = running.translate("a b")
         assert expected == running.translate("a b")
         assert 'status="499"' in running.ask("GET", "/metrics").text
+
+
+def test_small_answers_do_not_wait_for_more_to_send() -> None:
+    """asyncio sets TCP_NODELAY by the protocol of the socket that listens."""
+
+    async def accept() -> int:
+        [listening] = open_sockets("127.0.0.1", 0)
+        accepted: asyncio.Future[int] = asyncio.get_running_loop().create_future()
+
+        def look(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+            connection = writer.get_extra_info("socket")
+            accepted.set_result(connection.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY))
+            writer.close()
+
+        async with await asyncio.start_server(look, sock=listening):
+            _, client = await asyncio.open_connection(*listening.getsockname())
+            found = await asyncio.wait_for(accepted, 20)
+            client.close()
+            await client.wait_closed()
+            return found
+
+    assert asyncio.run(accept())

@@ -1,5 +1,6 @@
 """The stores of documents and glossaries, and the file of keys."""
 
+import time
 from pathlib import Path
 
 import pytest
@@ -9,6 +10,15 @@ from pellucid.serve.errors import RequestError
 from pellucid.serve.keys import Keys, read_keys
 from pellucid.serve.limits import ServerLimits
 from pellucid.serve.store import Store, has_key
+from tests.processes import run_python
+
+DYING = """
+import os, sys
+from pathlib import Path
+from pellucid.serve.store import Store
+print(Store(Path(sys.argv[1]), "documents", 2, 60.0).worker, flush=True)
+os.kill(os.getpid(), 9)
+"""
 
 
 def test_two_stores_of_one_folder_share_their_entries(tmp_path: Path) -> None:
@@ -39,6 +49,22 @@ def test_entries_end_by_age(tmp_path: Path) -> None:
     assert store.get_result(name) is None
     now[0] += 1e10
     assert store.add({}) != name, "the old one is removed"
+
+
+def test_a_store_knows_whether_the_process_of_another_has_ended(tmp_path: Path) -> None:
+    now = [time.time()]
+    one, other = (Store(tmp_path, "documents", 2, 60.0, clock=lambda: now[0]) for _ in range(2))
+    assert one.worker == one.worker != other.worker
+    now[0] += 1e6
+    other.sweep()
+    assert not other.has_ended(one.worker), "a lock does not age"
+    assert not one.has_ended(one.worker)
+    killed = run_python("-c", DYING, tmp_path).stdout.strip()
+    assert len(killed) == 32
+    assert one.has_ended(killed)
+    one.close()
+    assert other.has_ended(one.worker)
+    assert not other.has_ended(""), "of a file system without locks"
 
 
 @pytest.mark.parametrize("name", ["", "../x", "0" * 31, "0" * 33, "0" * 32 + "\0", "A" * 32, "a/" * 16])

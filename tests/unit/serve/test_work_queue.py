@@ -9,7 +9,9 @@ import pytest
 
 from pellucid.config import DecodeConfig
 from pellucid.decoding.hypothesis import Hypothesis
+from pellucid.serve.queued_translator import QueuedTranslator
 from pellucid.serve.work_queue import CancelledWorkError, QueueFullError, WorkQueue
+from pellucid.tasks.translator import Translator
 
 CONFIG = DecodeConfig()
 
@@ -144,3 +146,10 @@ def test_the_end_drops_what_waits() -> None:
         assert first.result() == [[0]]
     with pytest.raises(CancelledWorkError), queue.admit(1):
         pass
+
+
+def test_requests_share_what_is_made_of_the_vocabulary(queue: WorkQueue, translator: Translator) -> None:
+    with queue.admit(1) as one, queue.admit(1) as other:
+        made = [QueuedTranslator(translator, ticket) for ticket in (one, other)]
+    assert made[0]._source_guard is made[1]._source_guard is translator._source_guard
+    assert made[0]._term_writer is made[1]._term_writer
