@@ -41,7 +41,7 @@ install: $(VENV)/.core  ## install Pellucid into .venv
 demo: $(VENV)/.core  ## train a small model and show what it does
 	$(BIN)/pellucid demo
 
-test: $(VENV)/.dev  ## run the tests (under 3 minutes)
+test: $(VENV)/.dev  ## run the tests (about 3 minutes)
 	$(BIN)/python -m pytest -n auto --dist worksteal
 
 numerics: $(VENV)/.dev  ## run the tests of arithmetic as other processors, threads and seeds would

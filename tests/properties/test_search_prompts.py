@@ -75,7 +75,6 @@ OFTEN = {("learned", 3, 40), ("sinusoidal", 2, 40), ("rotary", 2, 40), ("relativ
 """Of the cases below those that `make test` runs: half of them, with each pair of two settings."""
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
     ("positions", "width", "n_best", "max_positions"),
     [
@@ -106,7 +105,6 @@ def test_beam_search_is_as_defined(positions: str, width: int, n_best: int, max_
     assert cut_off > 0
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
     ("positions", "max_positions"),
     [

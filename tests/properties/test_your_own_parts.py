@@ -252,7 +252,6 @@ def train(case: Case, folder: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str
     return resumed
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("name", [pytest.param(name, marks=() if name in FAST else pytest.mark.slow) for name in CASES])
 def test_to_the_end(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     case = CASES[name]

@@ -59,7 +59,7 @@ def remember(
         )
     if source is not None:
         if target is None or tgt is not None:
-            raise ConfigError("SOURCE requires its translation", "give SOURCE and TARGET without `--tgt`")
+            raise ConfigError("SOURCE requires its translation", "give SOURCE and TARGET, and no files")
         pairs = [(source, target)]
     elif tgt is not None:
         pairs = list(read_pairs(str(src), tgt))

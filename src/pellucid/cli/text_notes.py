@@ -51,8 +51,8 @@ class TextNotes:
             found.append(too_long_text(self.too_long, self.longest, self.text))
         if self.flags.reused or self.flags.aided:
             found.append(
-                f"of {self.flags.lines:,} line{'s' if self.flags.lines != 1 else ''} {self.flags.reused:,} reused from "
-                f"the memory, {self.flags.aided:,} translated with terms of it"
+                f"{self.flags.reused:,} of {self.flags.lines:,} line{'s' if self.flags.lines != 1 else ''} reused from "
+                f"the memory, {self.flags.aided:,} translated with its terms"
             )
         if self.flags.flagged:
             of = f"{self.flags.lines:,} line{'s' if self.flags.lines != 1 else ''}"

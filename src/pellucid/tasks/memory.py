@@ -41,8 +41,8 @@ FEWEST_WORDS = 2
 """The fewest words of a run of the translation that becomes a term."""
 MOST_CHANGED = 0.2
 """The attention of a word of the translation to changed words up to which it is taken from the unit."""
-_FIRST = 0x100
-"""The character that represents the first word of a memory."""
+_UNKNOWN, _FIRST, _LAST = "\x01", 0x100, 0x10FFFF
+"""The characters for a word that the memory lacks, for its first word, and for all words beyond the last character."""
 
 Span = tuple[int, int]
 Translate = Callable[[Sequence[str], SearchOptions], list[Translation]]
@@ -57,8 +57,9 @@ class TranslationMemory:
         last = {self._normalize(source): (source, target) for source, target in pairs}
         self._whole: Mapping[str, tuple[str, str]] = last
         self._units = [*last.values()]
-        self._characters: dict[str, str] = {}
-        self._sources = ["".join(self._spell(source)) for source in last]
+        words = dict.fromkeys(word for source in last for word in _split(source))
+        self._characters = {word: chr(min(_FIRST + number, _LAST)) for number, word in enumerate(words)}
+        self._sources = [self._spell(source) for source in last]
 
     def __len__(self) -> int:
         return len(self._units)
@@ -76,7 +77,7 @@ class TranslationMemory:
             return [MemoryMatch(source, target, 1.0)]
         process, levenshtein = _import_rapidfuzz()
         found = process.extract(
-            "".join(self._spell(read)), self._sources, scorer=levenshtein.normalized_similarity,
+            self._spell(read), self._sources, scorer=levenshtein.normalized_similarity,
             score_cutoff=LEAST_SIMILARITY, limit=MOST_MATCHES,
         )  # fmt: skip
         return [
@@ -90,10 +91,9 @@ class TranslationMemory:
             return self._tokenizer.normalize(text).replace(SPACE_MARK, " ").strip()
         return normalize(text, "nfc")
 
-    def _spell(self, text: str) -> Iterator[str]:
-        """Yields a character for each word: rapidfuzz compares texts faster than lists."""
-        for start, end in split_units(text):
-            yield self._characters.setdefault(text[start:end], chr(_FIRST + len(self._characters)))
+    def _spell(self, text: str) -> str:
+        """Returns a character for each word of a text: rapidfuzz compares texts faster than lists."""
+        return "".join(self._characters.get(word, _UNKNOWN) for word in _split(text))
 
 
 @lru_cache(maxsize=2)
@@ -262,11 +262,15 @@ def split_units(text: str) -> list[Span]:
     return found
 
 
+def _split(text: str) -> list[str]:
+    return [text[start:end] for start, end in split_units(text)]
+
+
 def find_changed(source: str, line: str) -> list[Span]:
     """Returns the ranges of a unit's source that a line has replaced or lacks; none if the line has further words."""
     _, levenshtein = _import_rapidfuzz()
     spans = split_units(source)
-    units = [[text[start:end] for start, end in split_units(text)] for text in (source, line)]
+    units = [_split(text) for text in (source, line)]
     changed, added = list[Span](), False
     for near, group in groupby(levenshtein.opcodes(*units), lambda step: step.tag != "equal"):
         steps = list(group)

@@ -101,7 +101,6 @@ def test_the_command(texts: dict[str, str], tmp_path: Path, pellucid: CommandLin
     assert pellucid("translate", tmp_path / "more", "pes běží", "--src-lang", "cs").status == 0
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("gone", [pytest.param(False, marks=pytest.mark.slow), True])
 def test_it_resumes_exactly(texts: dict[str, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, gone: bool) -> None:
     model = base(texts, tmp_path / "base")

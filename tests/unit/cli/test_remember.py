@@ -46,7 +46,7 @@ def test_translate_uses_it(pellucid: CommandLine, finished_run: Path, tmp_path: 
     given = ["translate", finished_run, "--input", lines, "--memory", path, "--device", "cpu"]
     plain = pellucid(*given, "--report", report)
     assert plain.out.splitlines()[0] == "h h h"
-    assert "note: of 2 lines 1 reused from the memory, 0 translated with terms of it\n" in plain.err
+    assert "note: 1 of 2 lines reused from the memory, 0 translated with its terms\n" in plain.err
     table = json.loads(report.read_text(encoding="utf-8"))
     assert table["files"][0]["memory"] == {"reused": 1, "with_terms": 0}
     rows = [json.loads(line) for line in pellucid(*given, "--json", "--workers", "2").out.splitlines()]

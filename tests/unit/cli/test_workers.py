@@ -20,7 +20,6 @@ def command(run: Path, folder: Path, *options: object) -> list[object]:
     return ["translate", run, "--input", folder / "in", "--device", "cpu", "--threads", "1", *options]
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
     ("options", "different"),
     [(("--beam-size", "2"), 2), pytest.param(("--sample", "--seed", "4"), 100, marks=pytest.mark.slow)],
@@ -35,7 +34,6 @@ def test_they_write_what_one_process_writes(
     assert len(set(one.out.splitlines())) > different
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
     ("verb", "options"),
     [

@@ -130,7 +130,6 @@ def warnings_in(caplog: pytest.LogCaptureFixture) -> list[str]:
     return [record.getMessage() for record in caplog.records if record.levelno >= logging.WARNING]
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["leak", pytest.param("pads", marks=pytest.mark.slow)])
 def test_a_run_with_faulty_parts_warns_once_before_its_first_step(
     kind: str, texts: tuple[str, str], tmp_path: Path, caplog: pytest.LogCaptureFixture

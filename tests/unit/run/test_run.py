@@ -254,7 +254,7 @@ def test_a_plan_writes_nothing(finished_run: Path, monkeypatch: pytest.MonkeyPat
     monkeypatch.chdir(finished_run)
     recipe = Recipe.load("default", [f'data.src="{texts[0]}"', f'data.tgt="{texts[1]}"'])
     found = plan(recipe, "15m", init_from=".", device="cpu")
-    assert (found.recipe.model.d_model, found.request.given) == (16, "the shape of .")
+    assert (found.recipe.model.d_model, found.request.fixed_text) == (16, "the shape of .")
     assert contents(finished_run) == before
 
 

@@ -333,7 +333,6 @@ QUICK = ("recipe and data", "model")
 """Those that every run of the tests tries; `make slow` tries the others."""
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("what", [pytest.param(way, marks=() if way in QUICK else pytest.mark.slow) for way in WAYS])
 def test_what_is_replaced_is_trained_and_the_same_script_goes_on(
     recipe: Recipe, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, what: str

@@ -133,6 +133,13 @@ def test_similarity_is_that_of_words() -> None:
     assert TranslationMemory([("a b.", "x")], LETTERS).find("a b .") == [MemoryMatch("a b.", "x", 0.99)]
 
 
+def test_words_beyond_the_last_character_share_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(memory_module, "_LAST", memory_module._FIRST + 3)
+    memory = TranslationMemory([("one two three four", "x"), ("one two three five", "y")], LETTERS)
+    assert [one.target for one in memory.find("one two three six")] == ["x", "y"]
+    assert {one.similarity for one in memory.find("one two three six")} == {0.75}
+
+
 @pytest.mark.parametrize(
     ("source", "line", "changed"),
     [

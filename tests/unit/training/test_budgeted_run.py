@@ -89,7 +89,6 @@ def test_the_decision_is_saved_at_once(tmp_path: Path) -> None:
     assert run.trainer.state.falls_at % 10
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
     "after", [pytest.param(0, marks=pytest.mark.slow), 1, pytest.param(13, marks=pytest.mark.slow)]
 )

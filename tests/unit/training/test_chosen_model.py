@@ -98,7 +98,6 @@ class Stopped(BaseException):
     """As if the process had been killed."""
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
     "call",
     [

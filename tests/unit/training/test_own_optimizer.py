@@ -112,7 +112,6 @@ QUICK = ("momentum", "fused", "Adafactor", "Muon")
 """Those that every run of the tests tries; `make slow` tries the others."""
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
     "name", [pytest.param(name, marks=() if name in QUICK else pytest.mark.slow) for name in OPTIMIZERS]
 )

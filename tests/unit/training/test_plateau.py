@@ -69,7 +69,6 @@ def test_bleu_that_gets_better_does_not_hide_it(unbroken: ToyRun) -> None:
     assert bleu[:4] == sorted(bleu[:4])
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
     "stop", [7, FALLS, *(pytest.param(at, marks=pytest.mark.slow) for at in (12, FALLS - 1, FALLS + 1, LAST - 1))]
 )

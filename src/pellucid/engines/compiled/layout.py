@@ -17,6 +17,7 @@ GAP = 16
 """The numbers from the beginning of a norm, which has its epsilon and 1 for the root mean square, to its weights."""
 
 NO_LAYER: Any = np.int64(-1)
+"""The layer to record, if none is."""
 ZERO: Any = np.int64(0)
 """An offset. numba would compile a function anew for each literal number that it is called with."""
 SET, ADD, RELU = map(np.int64, range(3))
